@@ -1,0 +1,23 @@
+// Text helpers of the library (internal).
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tetrad::core {
+
+// Edit distance (insert, delete, replace, swap of neighbours).
+int edit_distance(std::string_view a, std::string_view b);
+// Up to 3 of `known` at distance <= 3 (and less than the word's length), nearest first, ties in order of `known`.
+std::vector<std::string> nearest(std::string_view word, std::span<const std::string> known);
+// "did you mean 'x', 'y' or 'z'?" or "" where nothing is near.
+std::string did_you_mean(std::string_view word, std::span<const std::string> known);
+// Shell-style match of a whole text: * any run, ? one character; no escapes, linear time.
+bool glob_match(std::string_view pattern, std::string_view text);
+std::string lower(std::string_view text);
+// Decimal integer, whole text, no sign prefix '+', within int64. False if not.
+bool parse_int(std::string_view text, long long& value);
+
+}  // namespace tetrad::core
