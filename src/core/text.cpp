@@ -1,0 +1,91 @@
+#include "core/text.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+namespace tetrad::core {
+
+int edit_distance(std::string_view a, std::string_view b) {
+  // Three rows of the usual table; the third serves the swap of neighbours.
+  std::vector<int> two(b.size() + 1);
+  std::vector<int> one(b.size() + 1);
+  std::vector<int> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) one[j] = static_cast<int>(j);
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    row[0] = static_cast<int>(i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const int replace = one[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      row[j] = std::min({one[j] + 1, row[j - 1] + 1, replace});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) row[j] = std::min(row[j], two[j - 2] + 1);
+    }
+    std::swap(two, one);
+    std::swap(one, row);
+  }
+  return one[b.size()];
+}
+
+std::vector<std::string> nearest(std::string_view word, std::span<const std::string> known) {
+  constexpr int kMaxDistance = 3;
+  constexpr std::size_t kMaxWord = 128;  // longer words are no typos, and the table is quadratic
+  if (word.empty() || word.size() > kMaxWord) return {};
+  std::vector<std::pair<int, std::size_t>> near;
+  const std::string small = lower(word);
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    const int distance = edit_distance(small, lower(known[i]));
+    if (distance <= kMaxDistance && distance < static_cast<int>(word.size())) near.emplace_back(distance, i);
+  }
+  std::stable_sort(near.begin(), near.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < near.size() && i < 3; ++i) names.push_back(known[near[i].second]);
+  return names;
+}
+
+std::string did_you_mean(std::string_view word, std::span<const std::string> known) {
+  const std::vector<std::string> names = nearest(word, known);
+  if (names.empty()) return {};
+  std::string text = "did you mean ";
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) text += i + 1 == names.size() ? " or " : ", ";
+    text += "'" + names[i] + "'";
+  }
+  return text + "?";
+}
+
+bool glob_match(std::string_view pattern, std::string_view text) {
+  std::size_t p = 0;
+  std::size_t t = 0;
+  std::size_t star = std::string_view::npos;
+  std::size_t resume = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      resume = t;
+    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) {
+      ++p;
+      ++t;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      t = ++resume;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+std::string lower(std::string_view text) {
+  std::string small(text);
+  for (char& c : small) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return small;
+}
+
+bool parse_int(std::string_view text, long long& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+}  // namespace tetrad::core
