@@ -33,7 +33,9 @@ std::vector<std::string> nearest(std::string_view word, std::span<const std::str
   const std::string small = lower(word);
   for (std::size_t i = 0; i < known.size(); ++i) {
     const int distance = edit_distance(small, lower(known[i]));
-    if (distance <= kMaxDistance && distance < static_cast<int>(word.size())) near.emplace_back(distance, i);
+    // More than half of the word's letters wrong is another word, not a slip.
+    if (distance <= std::min<int>(kMaxDistance, (static_cast<int>(word.size()) + 1) / 2))
+      near.emplace_back(distance, i);
   }
   std::stable_sort(near.begin(), near.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
   std::vector<std::string> names;

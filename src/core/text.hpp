@@ -10,7 +10,7 @@ namespace tetrad::core {
 
 // Edit distance (insert, delete, replace, swap of neighbours).
 int edit_distance(std::string_view a, std::string_view b);
-// Up to 3 of `known` at distance <= 3 (and less than the word's length), nearest first, ties in order of `known`.
+// Up to 3 of `known` at distance <= 3 (and at most half of the word's length), nearest first, ties in order of `known`.
 std::vector<std::string> nearest(std::string_view word, std::span<const std::string> known);
 // "did you mean 'x', 'y' or 'z'?" or "" where nothing is near.
 std::string did_you_mean(std::string_view word, std::span<const std::string> known);
