@@ -34,9 +34,9 @@ struct Tile {
   friend bool operator==(const Tile&, const Tile&) = default;
 };
 
-// The cost model of one candidate: time = launches * launch_s + max(bytes / (bw * memory_efficiency),
-// padded operations / (peak * compute_efficiency)). The two efficiencies are the only fitted numbers, per kernel and
-// device; everything else is counted.
+// The cost model of one candidate (docs/cost-model.md): time = launches * launch_s + smooth max(bytes / (bandwidth *
+// memory_efficiency), padded operations / (peak * compute_efficiency)). The two efficiencies are the only fitted numbers,
+// per kernel and device; everything else is counted.
 struct CostParams {
   Unit unit = Unit::fp32;
   double memory_efficiency = 0.0;   // 0 = unknown
@@ -51,6 +51,7 @@ struct Candidate {
   Unit unit = Unit::fp32;
   std::vector<Feature> features;  // all are required
   std::vector<DType> a_types;     // activation types accepted
+  std::vector<DType> w_types = {DType::nvfp4};  // weight types accepted
   std::vector<DType> out_types;
   std::int64_t m_min = 1;
   std::int64_t m_max = 0;         // 0 = no limit
@@ -60,18 +61,24 @@ struct Candidate {
   bool bias = false;              // applies a bias
   bool needs_input_scale = false; // cannot work without a static activation scale
   Tile tile;
+  bool swap_ab = false;           // the tile's rows lie along n, its columns along m (narrow tiles for small m)
   std::int64_t smem_bytes = 0;    // per block, as allocated; 0 = none
   std::string smem_source;        // formula or record that smem_bytes comes from
   int launches = 1;               // kernels per call, quantising the activations included
   double workspace_bytes_per_m = 0.0;
+  double workspace_bytes_per_nk = 0.0;       // decoded weights, where a library multiplies them
   double weight_bytes_per_element = 0.5625;  // as read by this kernel: 4 bits + 1/16 byte
+  double a_bytes_per_element = 0.0;          // activations as read at the start; 0 = the problem's type
   double extra_bytes_per_mk = 0.0;           // written and read again for quantised activations
   bool deterministic = true;
   bool m_invariant = true;        // row i of m rows has the bits of the same row alone
   Accuracy accuracy = Accuracy::fp32_sum;
   bool reference = false;         // an oracle: chosen only when forced
   bool built = false;             // this build holds its code
+  std::string digest;             // of its machine code, which its records must name; empty if not built
   CostParams cost;                // where the device has no fitted one
+  std::string stand_in;           // peer whose fitted cost serves until this kernel has its own; empty: none
+  double stand_in_scale = 1.0;    // compute efficiency as a multiple of the stand-in's
   std::string layout = "linear/1";  // weight layout it reads
 };
 

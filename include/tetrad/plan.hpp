@@ -25,6 +25,7 @@ std::string_view name(Basis basis);
 struct Estimate {
   double seconds = 0.0;  // 0 if unknown
   Basis basis = Basis::none;
+  std::string source;         // where the time or the cost parameters come from
   double bytes = 0.0;         // moved
   double operations = 0.0;    // done, padding included
   std::string limit;          // "memory", "nvfp4", "launch": what bounds it
@@ -39,7 +40,9 @@ struct Considered {
   Estimate estimate;
 };
 
-// The answer for one range of m. Estimates are for `m`, the asked value inside the range.
+// The answer for one range of m. Estimates are for `m`, the asked value inside the range. Between two asked values whose
+// choices differ the boundary is where the cost model prefers the later one (found by bisection); where they are the same,
+// the later asked value. A range ends where its kernel's limits end; below the first asked value it reaches down to them.
 struct Choice {
   std::int64_t m_begin = 1;             // first m of the range
   std::optional<std::int64_t> m_end;    // first m after it; none: without end
@@ -63,7 +66,8 @@ struct Plan {
   std::vector<Choice> choices;   // one per asked m
   std::vector<std::string> warnings;  // forced kernels, unknown facts
 
-  // The kernel for a run-time m, index into `choices`. No allocation, no lock; under 100 ns.
+  // The kernel for a run-time m, index into `choices`; choices.size() where no range holds m. No allocation, no lock;
+  // under 100 ns.
   std::size_t choice_for(std::int64_t m) const noexcept;
 };
 

@@ -24,6 +24,7 @@ struct EvidenceRecord {
   std::string tool_version;
   std::string date;     // RFC 3339
   std::string command;
+  std::string failure;  // what a probe saw go wrong; empty if it passed
 };
 
 // One timing of one kernel for one problem on one device.
@@ -55,6 +56,10 @@ struct Records {
 // The best evidence that still holds for a kernel: records whose digest differs from `digest` count as built.
 Evidence evidence_of(const Records& records, std::string_view kernel, std::string_view device, bool built,
                      std::string_view digest);
+
+// The failure that a probe of this machine code on this device recorded last; empty if it passed or none was run.
+std::string probe_failure(const Records& records, std::string_view kernel, std::string_view device,
+                          std::string_view digest);
 
 // Records compiled into the library (data/measurements, data/costs).
 const Records& known_records();

@@ -7,7 +7,9 @@
 
 namespace tetrad {
 
-// The closed list of reasons, in the order in which the checks run. Ids (TP....) never change meaning.
+// The closed list of reasons, in the order in which the checks run: the first "no" is the verdict. `unknown_fact` is the
+// exception: the checks after it still run, and it is the verdict only where none of them says no. Ids (TP....) never
+// change meaning.
 enum class Reason : std::uint8_t {
   eligible,           // TP0000
   excluded,           // TP0101 by the caller
