@@ -1,0 +1,34 @@
+# The words of this project; each sets up what it needs.
+PRESET ?= cpu
+BUILD := build/$(PRESET)
+
+.PHONY: run test test-oracles bench check fuzz clean setup build
+.SILENT:
+
+run: build
+	TETRAD=$(CURDIR)/$(BUILD)/tools/tetrad/tetrad scripts/run_demo.sh
+
+test: build
+	python3 scripts/run_tests.py $(BUILD)
+
+test-oracles:
+	scripts/make_oracles.sh
+
+bench: build
+	TETRAD_BUILD=$(CURDIR)/$(BUILD) scripts/run_bench.sh
+
+check:
+	scripts/check.sh
+
+fuzz:
+	scripts/setup.sh check
+	scripts/fuzz.sh 60
+
+clean:
+	rm -rf build
+
+setup:
+	scripts/setup.sh
+
+build: setup
+	scripts/build.sh $(PRESET)
