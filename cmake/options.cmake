@@ -1,7 +1,11 @@
 # Flags that every target of the project shares, and the helpers that declare its parts.
+option(TETRAD_WERROR "Treat warnings as errors" OFF)
 add_library(tetrad_options INTERFACE)
 target_compile_options(tetrad_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
                                                 -fno-math-errno -ffp-contract=off)
+if(TETRAD_WERROR)
+  target_compile_options(tetrad_options INTERFACE -Werror)
+endif()
 if(TETRAD_SANITIZE)
   target_compile_options(tetrad_options INTERFACE -fsanitize=${TETRAD_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(tetrad_options INTERFACE -fsanitize=${TETRAD_SANITIZE})

@@ -127,9 +127,15 @@ int report(const Context& context, const Error& error) {
   write_err(text);
   if (context.json) {
     nlohmann::json out = document(context, "tetrad.error/1.0");
-    out["error"] = {{"id", id},           {"kind", kind_name(error.kind)}, {"what", error.what},
-                    {"where", error.where}, {"need", error.need},            {"have", error.have},
-                    {"causes", error.causes}, {"hint", error.hint},            {"exit_code", exit_code(error.kind)}};
+    out["error"] = {{"id", id},
+                    {"kind", kind_name(error.kind)},
+                    {"what", error.what},
+                    {"where", error.where},
+                    {"need", error.need},
+                    {"have", error.have},
+                    {"causes", error.causes},
+                    {"hint", error.hint},
+                    {"exit_code", exit_code(error.kind)}};
     print_json(out);
   }
   return exit_code(error.kind);

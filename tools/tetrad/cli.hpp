@@ -19,14 +19,14 @@ enum Exit : int { kOk = 0, kFindings = 1, kUsage = 2, kUnavailable = 3, kWrongRe
 
 // Global options and the state of one invocation.
 struct Context {
-  std::vector<std::string> argv;   // as typed
+  std::vector<std::string> argv;  // as typed
   bool json = false;
-  int verbosity = 0;               // -q = -1, -v = 1
-  bool color_out = false;          // stdout may be coloured
+  int verbosity = 0;       // -q = -1, -v = 1
+  bool color_out = false;  // stdout may be coloured
   bool color_err = false;
   bool tty_out = false;
   bool tty_err = false;
-  std::string data_dir;            // --data: device files over the built-in ones
+  std::string data_dir;  // --data: device files over the built-in ones
 };
 
 // What a verb does after its words are parsed; returns an exit code.
@@ -36,9 +36,9 @@ using Action = std::function<int(Context&)>;
 // state lives in a shared_ptr captured by both.
 struct Verb {
   std::string name;
-  std::string group;      // "Choose and run", "Measure", "Read files", "Write files", "Help"
-  std::string summary;    // one line, at most 60 columns, no full stop
-  std::string examples;   // lines "tetrad plan ...", shown under EXAMPLES by --help
+  std::string group;     // "Choose and run", "Measure", "Read files", "Write files", "Help"
+  std::string summary;   // one line, at most 60 columns, no full stop
+  std::string examples;  // lines "tetrad plan ...", shown under EXAMPLES by --help
   std::function<Action(CLI::App&)> add;
 };
 

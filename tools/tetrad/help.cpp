@@ -97,7 +97,8 @@ std::vector<Explanation> explanations() {
     const std::string_view line = rest.substr(0, end);
     rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
     if (line.starts_with("### T") && line.size() > 10) {
-      list.push_back({std::string(line.substr(4, 6)), std::string(line.substr(std::min<std::size_t>(11, line.size()))), ""});
+      list.push_back(
+          {std::string(line.substr(4, 6)), std::string(line.substr(std::min<std::size_t>(11, line.size()))), ""});
       inside = true;
     } else if (line.starts_with("#")) {
       inside = false;

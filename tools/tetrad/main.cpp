@@ -48,12 +48,22 @@ Error unknown_verb(const std::string& word) {
                joined(core::did_you_mean(word, names), "'tetrad --help' lists all commands"));
 }
 
+std::vector<std::string> global_flags() {
+  return {"--help", "--quiet", "--verbose", "--json", "--color", "--data", "--version"};
+}
+
+Error unknown_global(const std::string& word) {
+  const std::string name = word.substr(0, word.find('='));
+  return usage("TE0902", fmt::format("unknown flag '{}'", name),
+               joined(core::did_you_mean(name, global_flags()), "'tetrad --help' lists the global options"));
+}
+
 Error unknown_word(const Verb& verb, const CLI::App& app, const std::string& word) {
   const std::string list = fmt::format("'tetrad {} --help' lists what it takes", verb.name);
   if (!word.starts_with("-") || word == "-" || word == "--") {
     return usage("TE0905", fmt::format("unexpected word '{}' after '{}'", word, verb.name), list);
   }
-  std::vector<std::string> flags = {"--help", "--json", "--color", "--data", "--version"};
+  std::vector<std::string> flags = global_flags();
   for (const CLI::Option* option : app.get_options()) {
     for (const std::string& name : option->get_lnames()) {
       flags.push_back("--" + name);
@@ -158,9 +168,7 @@ int run(Context& context) {
   }
   const Verb* verb = find_verb(words[0]);
   if (verb == nullptr) {
-    return report(context, words[0].starts_with("-") ? usage("TE0902", fmt::format("unknown flag '{}'", words[0]),
-                                                             "'tetrad --help' lists the global options")
-                                                     : unknown_verb(words[0]));
+    return report(context, words[0].starts_with("-") ? unknown_global(words[0]) : unknown_verb(words[0]));
   }
   return run_verb(context, *verb, {words.begin() + 1, words.end()});
 }
