@@ -101,7 +101,9 @@ const Fact<double>& DeviceProfile::peak(Unit unit) const {
   return peak_fp32;
 }
 
-const Fact<double>& DeviceProfile::bandwidth() const { return bandwidth_read.known() ? bandwidth_read : bandwidth_spec; }
+const Fact<double>& DeviceProfile::bandwidth() const {
+  return bandwidth_read.known() ? bandwidth_read : bandwidth_spec;
+}
 
 std::vector<Feature> features_of(ComputeCapability cc) {
   std::vector<Feature> features;

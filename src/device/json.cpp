@@ -48,8 +48,9 @@ class Reader {
     if (!root.is_object()) refuse("TE0305", "not a device", "", "an object", shown(root));
     const std::string schema = string_of(root, "", "schema", kMaxName);
     if (schema != kSchema) refuse("TE0303", "unknown schema", "schema", std::string(kSchema), quote(schema));
-    allow(root, "", {"schema", "name", "slug", "aliases", "host", "compute_capability", "compute_capability_source",
-                     "features", "facts"});
+    allow(root, "",
+          {"schema", "name", "slug", "aliases", "host", "compute_capability", "compute_capability_source", "features",
+           "facts"});
 
     DeviceProfile device;
     device.name = string_of(root, "", "name", kMaxName);
@@ -111,7 +112,8 @@ class Reader {
     try {
       return Json::parse(text.begin(), text.end(), watch);
     } catch (const Json::parse_error& error) {
-      refuse("TE0302", "not a JSON document", "", "JSON in UTF-8", fmt::format("a syntax error at byte {}", error.byte));
+      refuse("TE0302", "not a JSON document", "", "JSON in UTF-8",
+             fmt::format("a syntax error at byte {}", error.byte));
     } catch (const Json::exception&) {
       refuse("TE0302", "not a JSON document", "", "JSON in UTF-8", "a number that no double holds");
     }
@@ -137,7 +139,8 @@ class Reader {
     if (!at->is_string()) refuse("TE0305", "ill-typed field", field, "a string", shown(*at));
     const std::string& text = at->get_ref<const std::string&>();
     if (text.empty() || text.size() > most) {
-      refuse("TE0306", "text of a wrong length", field, fmt::format("1 to {} bytes", most), fmt::format("{}", text.size()));
+      refuse("TE0306", "text of a wrong length", field, fmt::format("1 to {} bytes", most),
+             fmt::format("{}", text.size()));
     }
     if (std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; })) {
       refuse("TE0306", "text with control characters", field, "printable text", quote(text));
@@ -156,9 +159,8 @@ class Reader {
   }
 
   void check_slug(const char* field, const std::string& slug) const {
-    const bool letters = std::all_of(slug.begin(), slug.end(), [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
-    });
+    const bool letters = std::all_of(
+        slug.begin(), slug.end(), [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; });
     if (!letters || slug.empty() || slug.size() > kMaxSlug || slug.front() == '-') {
       refuse("TE0306", "not a slug", field, "lower-case letters, digits and '-'", quote(slug));
     }
@@ -167,13 +169,15 @@ class Reader {
   void check_stem(const std::string& slug) const {
     if (!file_.ends_with(".json")) return;
     std::string_view stem = file_.substr(0, file_.size() - 5);
-    if (const std::size_t slash = stem.find_last_of('/'); slash != std::string_view::npos) stem.remove_prefix(slash + 1);
+    if (const std::size_t slash = stem.find_last_of('/'); slash != std::string_view::npos)
+      stem.remove_prefix(slash + 1);
     if (stem != slug) refuse("TE0312", "slug and file name differ", "slug", quote(stem), quote(slug));
   }
 
   void read_gpu(const Json& root, DeviceProfile& device) const {
     if (root.contains("features")) {
-      refuse("TE0304", "a gpu's features follow from its capability", "features", "no such field", shown(root["features"]));
+      refuse("TE0304", "a gpu's features follow from its capability", "features", "no such field",
+             shown(root["features"]));
     }
     const std::string text = string_of(root, "", "compute_capability", kMaxName);
     const std::size_t dot = text.find('.');
@@ -223,7 +227,8 @@ class Reader {
     if (device.smem_per_sm.known() && device.smem_per_block_optin.known() &&
         *device.smem_per_block_optin.value > *device.smem_per_sm.value) {
       refuse("TE0306", "a block's shared memory above its SM's", "facts.smem_per_block_optin_bytes",
-             fmt::format("at most {}", *device.smem_per_sm.value), fmt::format("{}", *device.smem_per_block_optin.value));
+             fmt::format("at most {}", *device.smem_per_sm.value),
+             fmt::format("{}", *device.smem_per_block_optin.value));
     }
   }
 
@@ -236,10 +241,12 @@ class Reader {
     if (json["value"].is_null()) {
       for (const char* key : {"source", "certainty", "origin"}) {
         if (json.contains(key)) {
-          refuse("TE0307", "an unknown value has no origin", field + "." + key, "a note that says why", shown(json[key]));
+          refuse("TE0307", "an unknown value has no origin", field + "." + key, "a note that says why",
+                 shown(json[key]));
         }
       }
-      if (fact.note.empty()) refuse("TE0307", "an unknown value without a note", field, "a note that says why", "nothing");
+      if (fact.note.empty())
+        refuse("TE0307", "an unknown value without a note", field, "a note that says why", "nothing");
       return;
     }
     read_value(json["value"], field + ".value", fact.value);

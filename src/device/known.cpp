@@ -94,7 +94,8 @@ Result<DeviceProfile> find_device(std::string_view name, const std::vector<Devic
   }
   if (word == "host" || word == "cpu") return host_device();
   words.emplace_back("host");
-  Error error = bad("TE0301", "unknown device " + device::quote(name), "", "the slug, an alias or the full name of a device", "");
+  Error error =
+      bad("TE0301", "unknown device " + device::quote(name), "", "the slug, an alias or the full name of a device", "");
   error.hint = "'tetrad devices' lists all";
   const std::string near = core::did_you_mean(word, words);
   if (!near.empty()) error.hint = near + " " + error.hint;

@@ -10,7 +10,8 @@
 namespace tetrad {
 namespace {
 
-// Capabilities of Jetson parts: "binary compatibility between desktop and Tegra is not supported" (CUDA programming guide).
+// Capabilities of Jetson parts: "binary compatibility between desktop and Tegra is not supported" (CUDA programming
+// guide).
 bool is_jetson(ComputeCapability cc) {
   constexpr std::array<ComputeCapability, 6> kJetson = {{{5, 3}, {6, 2}, {7, 2}, {8, 7}, {10, 1}, {11, 0}}};
   return std::find(kJetson.begin(), kJetson.end(), cc) != kJetson.end();
@@ -42,13 +43,15 @@ LoadVerdict ptx_on(ComputeCapability code, ComputeCapability device) {
 }
 
 LoadVerdict arch_on(ComputeCapability code, ComputeCapability device, bool ptx) {
-  const std::string both = fmt::format("{} {}a, the device is {}", ptx ? "ptx for" : "built for", text(code), text(device));
+  const std::string both =
+      fmt::format("{} {}a, the device is {}", ptx ? "ptx for" : "built for", text(code), text(device));
   if (code != device) return no(fmt::format("{}: 'a' code runs on exactly {}", both, text(code)));
   return {true, ptx, ptx ? both + ": the driver compiles it" : both + ": exactly this capability"};
 }
 
 LoadVerdict family_on(ComputeCapability code, ComputeCapability device, bool ptx) {
-  const std::string both = fmt::format("{} {}f, the device is {}", ptx ? "ptx for" : "built for", text(code), text(device));
+  const std::string both =
+      fmt::format("{} {}f, the device is {}", ptx ? "ptx for" : "built for", text(code), text(device));
   if (!same_family(code, device)) return no(both + ": another family");
   if (code.minor > device.minor) return no(both + ": a family's code does not load on a lower minor number");
   return {true, ptx, both + (ptx ? ": same family, the driver compiles it" : ": same family")};
