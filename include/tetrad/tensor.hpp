@@ -31,20 +31,22 @@ enum class MemorySpace : std::uint8_t { host, device };
 //   e2m1(code(r, c)) * ue4m3(scale(r, c / 16)) * global.decode()
 // with code(r, c) in byte codes[r * code_stride + c / 2], low nibble for even c.
 struct QuantizedTensor {
-  std::int64_t rows = 0;            // n of the matmul
-  std::int64_t k = 0;               // a multiple of 16
+  std::int64_t rows = 0;  // n of the matmul
+  std::int64_t k = 0;     // a multiple of 16
   const std::uint8_t* codes = nullptr;
-  std::int64_t code_stride = 0;     // bytes between rows, >= k / 2
+  std::int64_t code_stride = 0;  // bytes between rows, >= k / 2
   const std::uint8_t* scales = nullptr;
-  std::int64_t scale_stride = 0;    // bytes between rows, >= k / 16 (linear layout only)
+  std::int64_t scale_stride = 0;  // bytes between rows, >= k / 16 (linear layout only)
   ScaleLayout scale_layout = ScaleLayout::linear;
   MemorySpace space = MemorySpace::host;
   GlobalScale global;
   std::optional<GlobalScale> input_global;  // static activation scale of a W4A4 checkpoint
 
-  // Rows [begin, end) of the same tensor (tensor parallelism over n). Linear scales only.
+  // Rows [begin, end) of the same tensor (tensor parallelism over n).
+  // Preconditions: 0 <= begin <= end <= rows; linear scales.
   QuantizedTensor row_slice(std::int64_t begin, std::int64_t end) const;
-  // Columns [begin, end) of the same tensor (tensor parallelism over k); multiples of 16. Linear scales only.
+  // Columns [begin, end) of the same tensor (tensor parallelism over k).
+  // Preconditions: 0 <= begin <= end <= k, both multiples of 16; linear scales.
   QuantizedTensor k_slice(std::int64_t begin, std::int64_t end) const;
 };
 
