@@ -1,0 +1,20 @@
+// Small JSON files beside the tensors (internal): index, config.json, hf_quant_config.json.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "tetrad/error.hpp"
+
+namespace tetrad::checkpoint {
+
+using Json = nlohmann::ordered_json;
+
+inline constexpr int kJsonDepth = 64;
+
+// Parses a JSON object, keys in file order. Errors: TE0206 (not UTF-8), TE0207 (not JSON, not an object), TE0208
+// (deeper than kJsonDepth), TE0209 (a key twice in one object).
+Result<Json> parse_json(std::string_view text, const std::string& file);
+
+}  // namespace tetrad::checkpoint
