@@ -17,8 +17,8 @@ GlobalScale profile_global(const Profile& profile, float amax) {
   constexpr float kLargest = kE2m1Max * kUe4m3Max;
   switch (profile.rule) {
     case Rule::divisor_reciprocal: {
-      const float tiny = profile.work == DType::bf16 ? 0x1p-126F : FLT_MIN;
-      const float reciprocal = to_work(profile.work, 1.0F / std::fmax(amax, tiny));
+      // The smallest normal number of both work types.
+      const float reciprocal = to_work(profile.work, 1.0F / std::fmax(amax, FLT_MIN));
       const float global = to_work(profile.work, reciprocal * kLargest);
       return {std::isfinite(global) ? global : 1.0F, Kind::divisor};
     }

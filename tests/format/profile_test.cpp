@@ -11,14 +11,6 @@ namespace {
 
 std::uint32_t to_bits(float value) { return std::bit_cast<std::uint32_t>(value); }
 
-struct Row {
-  const char* producer;
-  Profile profile;
-  std::uint32_t global;
-  const char* scales;
-  const char* codes;
-};
-
 const char* kZero = "0000000000000000";
 
 std::string codes_of(const char* b0, const char* b1, const char* b3) { return std::string(b0) + b1 + kZero + b3; }
