@@ -49,8 +49,8 @@ Candidate gemv() {
   c.m_max = 16;
   c.n_multiple = 8;
   c.smem_source = "assumed: weights stream through registers, as in FlashInfer's M=1 kernel; none allocated";
-  c.cost = cost(Unit::bf16, 0.85, 0.10,
-                "assumed: 0.90 of the read kernel at M=1 and 0.81 at M=8 by a trial kernel on the H200, 2026-11");
+  c.cost = cost(Unit::bf16, 0.89, 0.16,
+                "assumed: a trial kernel's 27.7 us at M=1 and 31.0 us at M=8, 34816x5120, H200, 2026-11");
   c.stand_in = "peer:w4a16-cutedsl";
   return c;
 }
@@ -95,7 +95,6 @@ Candidate w4a8_mma(std::string unit, Target code, Tile tile) {
   c.extra_bytes_per_mk = 2.0;
   c.workspace_bytes_per_m = 4.0;
   c.cost = cost(Unit::fp8, 0.75, 0.50, "assumed: no kernel of this kind is known for NVFP4 weights");
-  c.stand_in = "peer:fp8";
   return c;
 }
 
@@ -171,10 +170,12 @@ Candidate vendor_fp8() {
 
 Candidate vendor_nvfp4() {
   Candidate c = vendor("vendor_w4a4_cublaslt", Acc::w4a4, Unit::nvfp4, 10, 0, {Feature::cvt_e2m1}, 0.0);
+  c.tile = {128, 128, 0, 0};  // assumed: the smallest tile that NVIDIA documents for SM100 and SM120
   c.k_multiple = 32;
   c.launches = 2;
   c.extra_bytes_per_mk = 2.0 * kNvFp4Bytes;
   c.cost = cost(Unit::nvfp4, 0.80, 0.57, "assumed: 5239 of 9000 TFLOP/s, cuBLASLt MXFP4 8192^3 on a B200 (DeepGEMM 348)");
+  c.stand_in = "peer:w4a4";
   return c;
 }
 

@@ -135,7 +135,7 @@ Estimate device_limit(const Problem& problem, const DeviceProfile& device) {
     Acc acc;
   };
   constexpr std::array kAllowed{Allowed{Unit::fp32, Acc::w4a16}, Allowed{Unit::bf16, Acc::w4a16},
-                                Allowed{Unit::int8, Acc::w4a8}, Allowed{Unit::fp8, Acc::w4a8},
+                                Allowed{Unit::fp8, Acc::w4a8}, Allowed{Unit::int8, Acc::w4a8},
                                 Allowed{Unit::nvfp4, Acc::w4a4}};
   double best = 0.0;
   for (const Allowed& allowed : kAllowed) {

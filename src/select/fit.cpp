@@ -152,7 +152,8 @@ Error fit_error(std::string what, std::string need, std::string have) {
   return error;
 }
 
-double round_to(double value, double unit) { return std::round(value / unit) * unit; }
+// Four decimals, as stored.
+double rounded(double value) { return std::round(value * 1e4) / 1e4; }
 
 }  // namespace
 
@@ -194,12 +195,12 @@ Result<FitReport> fit_costs(const DeviceProfile& device, std::span<const Candida
   }
   minimise(fit);
   // Rounded as they are stored, so that the judgement is about what is used.
-  for (double& value : fit.log_efficiency) value = std::log(round_to(std::exp(value), 1e-4));
+  for (double& value : fit.log_efficiency) value = std::log(rounded(std::exp(value)));
   const std::string source = fmt::format("fitted to data/measurements/{}.json at m 1, 64, 1024", device.slug);
   for (std::size_t i = 0; i < fit.kernels.size(); ++i) {
     CostParams params = fit.cost(i);
-    params.memory_efficiency = round_to(params.memory_efficiency, 1e-4);
-    params.compute_efficiency = round_to(params.compute_efficiency, 1e-4);
+    params.memory_efficiency = rounded(params.memory_efficiency);
+    params.compute_efficiency = rounded(params.compute_efficiency);
     params.source = source;
     report.costs.push_back({fit.kernels[i]->name, device.slug, params});
   }
