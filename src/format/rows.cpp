@@ -113,8 +113,8 @@ HWY_INLINE VF decode_ue4m3(VU byte) {
   return hn::IfThenElse(nan, hn::BitCast(d, hn::Set(du, 0x7FC00000U)), value);
 }
 
-template <bool kMultiplier>
-HWY_INLINE VF apply_global(VF exact, VF factor) {
+template <bool kMultiplier, class V>
+HWY_INLINE V apply_global(V exact, V factor) {
   return kMultiplier ? hn::Mul(exact, factor) : hn::Div(exact, factor);
 }
 
@@ -390,36 +390,41 @@ void decode_blocks(const std::uint8_t* codes, const float* scales, std::int64_t 
 #else
   const hn::FixedTag<std::uint8_t, 16> d8;
   const hn::FixedTag<std::uint16_t, 8> d16;
-  const DF d;
-  const DU du;
-  const hn::Rebind<std::uint16_t, DF> half;
-  // e2m1 values have 8 zero bits below the top 16 of fp32: two tables of bytes give them.
+  // Not wider than 8 lanes: an operand of the conversion is then one 16-byte store.
+  const hn::CappedTag<float, 8> d;
+  const hn::RebindToUnsigned<decltype(d)> du;
+  const hn::Rebind<std::uint16_t, decltype(d)> half;
+  // The fp32 values of e2m1 end in 16 zero bits: two tables of bytes give the others.
   alignas(16) static constexpr std::uint8_t kHigh[16] = {0x00, 0x3F, 0x3F, 0x3F, 0x40, 0x40, 0x40, 0x40,
                                                          0x80, 0xBF, 0xBF, 0xBF, 0xC0, 0xC0, 0xC0, 0xC0};
   alignas(16) static constexpr std::uint8_t kLow[16] = {0x00, 0x00, 0x80, 0xC0, 0x00, 0x40, 0x80, 0xC0,
                                                         0x00, 0x00, 0x80, 0xC0, 0x00, 0x40, 0x80, 0xC0};
   const auto high_table = hn::Load(d8, kHigh);
   const auto low_table = hn::Load(d8, kLow);
-  const VF factor = hn::Set(d, global);
-  HWY_ALIGN std::uint16_t top[16];
-  for (std::int64_t block = 0; block < blocks; ++block) {
-    HWY_ALIGN std::uint8_t packed[16] = {};
-    std::memcpy(packed, codes + block * 8, 8);
-    const auto bytes = hn::Load(d8, packed);
-    const auto even = hn::And(bytes, hn::Set(d8, std::uint8_t{0xF}));
-    const auto odd =
-        hn::And(hn::BitCast(d8, hn::ShiftRight<4>(hn::BitCast(d16, bytes))), hn::Set(d8, std::uint8_t{0xF}));
-    const auto code = hn::InterleaveLower(d8, even, odd);
+  const auto factor = hn::Set(d, global);
+  const auto decode = [&](auto code, std::int64_t block) HWY_ATTR {
+    HWY_ALIGN std::uint16_t top[16];
     const auto high = hn::TableLookupBytes(high_table, code);
     const auto low = hn::TableLookupBytes(low_table, code);
     hn::Store(hn::BitCast(d16, hn::InterleaveLower(d8, low, high)), d16, top);
     hn::Store(hn::BitCast(d16, hn::InterleaveUpper(d8, low, high)), d16, top + 8);
-    const VF scale = hn::Set(d, scales[block]);
+    const auto scale = hn::Set(d, scales[block]);
     for (std::size_t i = 0; i < 16; i += hn::Lanes(d)) {
-      const VU wide = hn::ShiftLeft<16>(hn::PromoteTo(du, hn::Load(half, top + i)));
-      const VF exact = hn::Mul(hn::BitCast(d, wide), scale);
+      const auto wide = hn::ShiftLeft<16>(hn::PromoteTo(du, hn::Load(half, top + i)));
+      const auto exact = hn::Mul(hn::BitCast(d, wide), scale);
       hn::StoreU(apply_global<kMultiplier>(exact, factor), d, out + block * kBlock + static_cast<std::int64_t>(i));
     }
+  };
+  const auto low_nibbles = hn::Set(d8, std::uint8_t{0xF});
+  for (std::int64_t block = 0; block < blocks; block += 2) {
+    HWY_ALIGN std::uint8_t last[16] = {};
+    const bool pair = block + 1 < blocks;
+    if (!pair) std::memcpy(last, codes + block * 8, 8);
+    const auto bytes = hn::LoadU(d8, pair ? codes + block * 8 : last);
+    const auto even = hn::And(bytes, low_nibbles);
+    const auto odd = hn::And(hn::BitCast(d8, hn::ShiftRight<4>(hn::BitCast(d16, bytes))), low_nibbles);
+    decode(hn::InterleaveLower(d8, even, odd), block);
+    if (pair) decode(hn::InterleaveUpper(d8, even, odd), block + 1);
   }
 #endif
 }
