@@ -1,0 +1,209 @@
+// Measures the limits of this CPU: read bandwidth by three kernels, fp32 multiply-add rate from registers.
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <ctime>
+#include <string>
+#include <vector>
+
+#include "tetrad/host.hpp"
+#include "tetrad/parallel.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "runtime/host_roof.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace tetrad::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Each read kernel returns a sum that depends on every byte of [data, data + count), count a multiple of 4096.
+std::uint64_t ReadStream(const std::uint64_t* data, std::size_t count) {
+  const hn::CappedTag<std::uint64_t, 4> d;
+  const std::size_t lanes = hn::Lanes(d);
+  auto a = hn::Zero(d);
+  auto b = a;
+  auto c = a;
+  auto e = a;
+  for (std::size_t i = 0; i < count; i += 4 * lanes) {
+    a = hn::Add(a, hn::LoadU(d, data + i));
+    b = hn::Add(b, hn::LoadU(d, data + i + lanes));
+    c = hn::Add(c, hn::LoadU(d, data + i + 2 * lanes));
+    e = hn::Add(e, hn::LoadU(d, data + i + 3 * lanes));
+  }
+  return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(a, b), hn::Add(c, e))));
+}
+
+// As ReadStream, with a software prefetch 2 KiB ahead.
+std::uint64_t ReadPrefetch(const std::uint64_t* data, std::size_t count) {
+  const hn::CappedTag<std::uint64_t, 4> d;
+  const std::size_t lanes = hn::Lanes(d);
+  auto a = hn::Zero(d);
+  auto b = a;
+  for (std::size_t i = 0; i < count; i += 8) {
+    __builtin_prefetch(data + i + 256, 0, 0);
+    for (std::size_t j = 0; j < 8; j += 2 * lanes) {
+      a = hn::Add(a, hn::LoadU(d, data + i + j));
+      if (j + lanes < 8) b = hn::Add(b, hn::LoadU(d, data + i + j + lanes));
+    }
+  }
+  return hn::GetLane(hn::SumOfLanes(d, hn::Add(a, b)));
+}
+
+// Four streams at once, as a product that takes four rows of weights.
+std::uint64_t ReadFour(const std::uint64_t* data, std::size_t count) {
+  const hn::CappedTag<std::uint64_t, 4> d;
+  const std::size_t lanes = hn::Lanes(d);
+  const std::size_t quarter = count / 4;
+  auto a = hn::Zero(d);
+  auto b = a;
+  auto c = a;
+  auto e = a;
+  for (std::size_t i = 0; i < quarter; i += lanes) {
+    a = hn::Add(a, hn::LoadU(d, data + i));
+    b = hn::Add(b, hn::LoadU(d, data + quarter + i));
+    c = hn::Add(c, hn::LoadU(d, data + 2 * quarter + i));
+    e = hn::Add(e, hn::LoadU(d, data + 3 * quarter + i));
+  }
+  return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(a, b), hn::Add(c, e))));
+}
+
+// 12 independent chains, `rounds` multiply-adds each; `flops` becomes their operations.
+float FmaChains(std::int64_t rounds, double* flops) {
+  const hn::CappedTag<float, 16> d;
+  const auto factor = hn::Set(d, 0.999999F);
+  const auto term = hn::Set(d, 1e-6F);
+  auto a0 = hn::Set(d, 1.0F);
+  auto a1 = a0, a2 = a0, a3 = a0, a4 = a0, a5 = a0, a6 = a0, a7 = a0, a8 = a0, a9 = a0, a10 = a0, a11 = a0;
+  for (std::int64_t i = 0; i < rounds; ++i) {
+    a0 = hn::MulAdd(a0, factor, term);
+    a1 = hn::MulAdd(a1, factor, term);
+    a2 = hn::MulAdd(a2, factor, term);
+    a3 = hn::MulAdd(a3, factor, term);
+    a4 = hn::MulAdd(a4, factor, term);
+    a5 = hn::MulAdd(a5, factor, term);
+    a6 = hn::MulAdd(a6, factor, term);
+    a7 = hn::MulAdd(a7, factor, term);
+    a8 = hn::MulAdd(a8, factor, term);
+    a9 = hn::MulAdd(a9, factor, term);
+    a10 = hn::MulAdd(a10, factor, term);
+    a11 = hn::MulAdd(a11, factor, term);
+  }
+  *flops = 2.0 * 12.0 * static_cast<double>(rounds) * static_cast<double>(hn::Lanes(d));
+  const auto s = hn::Add(hn::Add(hn::Add(a0, a1), hn::Add(a2, a3)), hn::Add(hn::Add(a4, a5), hn::Add(a6, a7)));
+  return hn::GetLane(hn::SumOfLanes(d, hn::Add(s, hn::Add(hn::Add(a8, a9), hn::Add(a10, a11)))));
+}
+
+const char* Isa() { return hwy::TargetName(HWY_TARGET); }
+
+}  // namespace tetrad::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tetrad {
+
+HWY_EXPORT(ReadStream);
+HWY_EXPORT(ReadPrefetch);
+HWY_EXPORT(ReadFour);
+HWY_EXPORT(FmaChains);
+HWY_EXPORT(Isa);
+
+namespace {
+
+// Eight times the 32 MiB of a large last-level cache slice.
+constexpr std::size_t kBufferBytes = std::size_t{256} << 20;
+constexpr std::int64_t kFmaRounds = 1'000'000;
+constexpr int kRepeats = 7;
+
+using ReadKernel = std::uint64_t (*)(const std::uint64_t*, std::size_t);
+
+template <class Body>
+double best_seconds(int threads, const Body& body) {
+  double best = 1e30;
+  for (int r = 0; r < kRepeats; ++r) {
+    const auto start = std::chrono::steady_clock::now();
+    parallel_for(threads, 1, threads, [&](std::int64_t begin, std::int64_t end, int) {
+      for (std::int64_t part = begin; part < end; ++part) body(part);
+    });
+    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  return best;
+}
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  std::array<char, 16> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%d", &parts);
+  return text.data();
+}
+
+}  // namespace
+
+HostRoof measure_host(int threads) {
+  HostRoof roof;
+  roof.threads = threads > 0 ? threads : hardware_threads();
+  roof.isa = HWY_DYNAMIC_DISPATCH(Isa)();
+  for (char& c : roof.isa) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+
+  constexpr std::size_t kPiece = 4096;
+  const std::size_t part =
+      kBufferBytes / sizeof(std::uint64_t) / static_cast<std::size_t>(roof.threads) / kPiece * kPiece;
+  std::vector<std::uint64_t> buffer(part * static_cast<std::size_t>(roof.threads), 1);
+  std::vector<std::uint64_t> sums(static_cast<std::size_t>(roof.threads));
+  struct Named {
+    const char* name;
+    ReadKernel kernel;
+  };
+  const std::array<Named, 3> kernels = {
+      Named{"stream", [](const std::uint64_t* d, std::size_t n) { return HWY_DYNAMIC_DISPATCH(ReadStream)(d, n); }},
+      Named{"prefetch", [](const std::uint64_t* d, std::size_t n) { return HWY_DYNAMIC_DISPATCH(ReadPrefetch)(d, n); }},
+      Named{"four streams",
+            [](const std::uint64_t* d, std::size_t n) { return HWY_DYNAMIC_DISPATCH(ReadFour)(d, n); }}};
+  for (const Named& read : kernels) {
+    const double seconds = best_seconds(roof.threads, [&](std::int64_t p) {
+      sums[static_cast<std::size_t>(p)] += read.kernel(buffer.data() + static_cast<std::size_t>(p) * part, part);
+    });
+    const double rate = static_cast<double>(buffer.size() * sizeof(std::uint64_t)) / seconds;
+    if (rate > roof.read_bytes_per_s) {
+      roof.read_bytes_per_s = rate;
+      roof.read_kernel = read.name;
+    }
+  }
+  // Every word was 1, so each pass adds `part`: a read that was optimised away would show as no bandwidth at all.
+  for (const std::uint64_t sum : sums)
+    if (sum != part * kernels.size() * kRepeats) roof.read_bytes_per_s = 0.0;
+
+  std::vector<double> flops(static_cast<std::size_t>(roof.threads));
+  std::vector<float> results(static_cast<std::size_t>(roof.threads));
+  const double seconds = best_seconds(roof.threads, [&](std::int64_t p) {
+    const auto at = static_cast<std::size_t>(p);
+    results[at] = HWY_DYNAMIC_DISPATCH(FmaChains)(kFmaRounds, &flops[at]);
+  });
+  for (std::size_t p = 0; p < flops.size(); ++p)
+    if (results[p] > 0.0F) roof.fma_flops_per_s += flops[p] / seconds;
+  return roof;
+}
+
+DeviceProfile host_device(const HostRoof& roof) {
+  DeviceProfile device = host_device();
+  const auto fact = [&](double value, const std::string& how) {
+    Fact<double> result;
+    if (value > 0.0) result.value = value;
+    result.origin = Origin::measured;
+    result.certainty = Certainty::measured_here;
+    result.source = how + ", " + std::to_string(roof.threads) + " threads, " + roof.isa + ", " + today();
+    return result;
+  };
+  device.bandwidth_read = fact(roof.read_bytes_per_s, "measured: read kernel '" + roof.read_kernel + "'");
+  device.peak_fp32 = fact(roof.fma_flops_per_s, "measured: multiply-add from registers");
+  return device;
+}
+
+}  // namespace tetrad
+#endif
