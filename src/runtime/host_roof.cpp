@@ -77,8 +77,19 @@ float FmaChains(std::int64_t rounds, double* flops) {
   const hn::CappedTag<float, 16> d;
   const auto factor = hn::Set(d, 0.999999F);
   const auto term = hn::Set(d, 1e-6F);
+  // Distinct starts, lest a compiler merge the chains.
   auto a0 = hn::Set(d, 1.0F);
-  auto a1 = a0, a2 = a0, a3 = a0, a4 = a0, a5 = a0, a6 = a0, a7 = a0, a8 = a0, a9 = a0, a10 = a0, a11 = a0;
+  auto a1 = hn::Set(d, 1.0625F);
+  auto a2 = hn::Set(d, 1.125F);
+  auto a3 = hn::Set(d, 1.1875F);
+  auto a4 = hn::Set(d, 1.25F);
+  auto a5 = hn::Set(d, 1.3125F);
+  auto a6 = hn::Set(d, 1.375F);
+  auto a7 = hn::Set(d, 1.4375F);
+  auto a8 = hn::Set(d, 1.5F);
+  auto a9 = hn::Set(d, 1.5625F);
+  auto a10 = hn::Set(d, 1.625F);
+  auto a11 = hn::Set(d, 1.6875F);
   for (std::int64_t i = 0; i < rounds; ++i) {
     a0 = hn::MulAdd(a0, factor, term);
     a1 = hn::MulAdd(a1, factor, term);
