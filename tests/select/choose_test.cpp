@@ -1,25 +1,10 @@
 // The choice itself: ranking, ranges, force and exclude, layouts, and the look-up at run time.
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <cmath>
-#include <cstdlib>
-#include <new>
 
+#include "select/allocations.hpp"
 #include "select/fixture.hpp"
-
-namespace {
-std::atomic<long> allocations{0};
-}
-
-// Counts every allocation of this program.
-void* operator new(std::size_t size) {
-  ++allocations;
-  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
-  throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace tetrad {
 namespace {
@@ -202,7 +187,7 @@ TEST(Lookup, FindsTheRangeWithoutAllocating) {
   const Plan& plan = *made;
   ASSERT_EQ(plan.choices.size(), 3U);
   for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(plan.choice_for(plan.choices[i].m), i);
-  const long before = allocations.load();
+  const long before = test::allocations();
   std::size_t sum = 0;
   for (std::int64_t m = 1; m <= 2000; ++m) {
     const std::size_t i = plan.choice_for(m);
@@ -211,7 +196,8 @@ TEST(Lookup, FindsTheRangeWithoutAllocating) {
       ADD_FAILURE() << "m " << m;
     }
   }
-  const long after = allocations.load();
+  const long after = test::allocations();
+  EXPECT_GT(before, 0) << "allocations are not counted";
   EXPECT_EQ(after, before);
   EXPECT_GT(sum, 0U);
   EXPECT_EQ(plan.choice_for(2001), 3U);

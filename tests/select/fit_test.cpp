@@ -1,6 +1,7 @@
 // The cost model against measurements that it was not fitted to.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <sstream>
