@@ -44,7 +44,7 @@ def ask_binary(binary):
 
     # A line of the first screen: the group's name or blanks in 17 columns, then the verb.
     verbs = {}
-    for name in re.findall(r"^.{17}([a-z]+) {2,}\S", run("--help"), re.M):
+    for name in re.findall(r"^(?:[A-Z][a-z ]{16}| {17})([a-z]+) {2,}\S", run("--help"), re.M):
         text = run(name, "--help")
         if text.startswith("usage") or f"Usage: tetrad {name}" in text:
             verbs[name] = set(re.findall(r"(?<![\w-])--?[a-z][a-z0-9-]*", text)) | GLOBAL_FLAGS

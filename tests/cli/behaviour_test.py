@@ -75,7 +75,7 @@ check(len(screen) <= 45 and max(map(len, screen)) <= 80, f"first screen: {len(sc
 check(run().stdout.splitlines() == screen, "no words: the first screen")
 
 # Each verb on it has a help of at most 80 columns (words that cannot be broken apart), and JSON errors.
-verbs = re.findall(r"^.{17}([a-z]+) {2,}\S", "\n".join(screen), re.M)
+verbs = re.findall(r"^(?:[A-Z][a-z ]{16}| {17})([a-z]+) {2,}\S", "\n".join(screen), re.M)
 check({"help", "explain"} <= set(verbs), f"verbs: {verbs}")
 for verb in verbs:
     text = run(verb, "--help")

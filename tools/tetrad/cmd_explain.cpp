@@ -50,7 +50,7 @@ Verb verb_explain() {
   Verb verb;
   verb.name = "explain";
   verb.group = "Help";
-  verb.summary = "Explain an id: TE.... (error), TP.... (reason of a plan)";
+  verb.summary = "Explain the id of a message (TE) or reason (TP)";
   verb.examples = "tetrad explain TP0203";
   verb.add = [](CLI::App& app) -> Action {
     auto id = std::make_shared<std::string>();
