@@ -16,6 +16,11 @@ Result<Json> parse_json(std::string_view text, const std::string& file) {
     return refuse("TE0206", "the file is not UTF-8", fmt::format("{}: byte {}", file, bad), "UTF-8",
                   fmt::format("0x{:02x}", static_cast<unsigned char>(text[bad])));
   }
+  // The reader takes a zero byte for the end and would not see what follows.
+  if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos) {
+    return refuse("TE0207", "the file is not JSON", fmt::format("{}: byte {}", file, zero), "a JSON object",
+                  "a zero byte");
+  }
   std::vector<std::set<std::string>> keys;
   try {
     // The callback can only stop the reader by throwing; the error never leaves this function.

@@ -133,11 +133,10 @@ std::vector<std::string> IgnoreList::unmatched() const {
 std::optional<std::string> not_linear(const HeaderTensor& tensor, const ModelFacts& facts) {
   if (tensor.shape.size() == 3 && has(tensor.name, "experts")) return "experts in 3 dimensions are not supported";
   if (tensor.shape.size() != 2) return "";
-  if (tensor.dtype != "BF16" && tensor.dtype != "F16" && tensor.dtype != "F32") {
-    return fmt::format("type {} is none of BF16, F16, F32", tensor.dtype);
-  }
   const std::optional<std::string> module = without_suffix(tensor.name, ".weight");
-  if (!module) return "its name does not end in .weight";
+  const bool floating = tensor.dtype == "BF16" || tensor.dtype == "F16" || tensor.dtype == "F32";
+  if (!module) return floating ? "its name does not end in .weight" : "";
+  if (!floating) return fmt::format("type {} is none of BF16, F16, F32", tensor.dtype);
   if (std::optional<std::string> reason = by_name(*module)) return reason;
   const std::int64_t n = tensor.shape[0];
   const std::int64_t k = tensor.shape[1];

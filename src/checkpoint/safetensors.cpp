@@ -125,9 +125,13 @@ class HeaderHandler final : public nlohmann::json_sax<nlohmann::json> {
       return true;
     }
     if (fields_ != 7) {
-      return fail("TE0210", "the tensor's entry lacks a field", "dtype, shape and data_offsets",
-                  fmt::format("{}{}{}", (fields_ & 1) != 0 ? "dtype " : "", (fields_ & 2) != 0 ? "shape " : "",
-                              (fields_ & 4) != 0 ? "data_offsets" : ""));
+      std::string have;
+      if ((fields_ & 1) != 0) have += "dtype ";
+      if ((fields_ & 2) != 0) have += "shape ";
+      if ((fields_ & 4) != 0) have += "data_offsets ";
+      if (have.empty()) have = "none ";
+      have.pop_back();
+      return fail("TE0210", "the tensor's entry lacks a field", "dtype, shape and data_offsets", std::move(have));
     }
     header.tensors.push_back(std::move(tensor_));
     tensor_ = {};
@@ -394,6 +398,11 @@ Result<Header> parse_header(std::string_view text, std::uint64_t data_bytes, con
   if (!valid_utf8(text, bad)) {
     return refuse("TE0206", "the header is not UTF-8", fmt::format("{}: byte {}", file, 8 + bad), "UTF-8",
                   fmt::format("0x{:02x}", static_cast<unsigned char>(text[bad])));
+  }
+  // The JSON reader takes a zero byte for the end and would not see what follows.
+  if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos) {
+    return refuse("TE0207", "the header is not JSON", fmt::format("{}: byte {}", file, 8 + zero), "a JSON object",
+                  "a zero byte");
   }
   const char* cursor = text.data();
   HeaderHandler handler(file, text.data(), cursor);
