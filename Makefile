@@ -22,7 +22,7 @@ check:
 
 fuzz:
 	scripts/setup.sh check
-	scripts/fuzz.sh 60
+	CMAKE_GENERATOR=Ninja scripts/fuzz.sh 60
 
 clean:
 	rm -rf build

@@ -7,7 +7,7 @@ set -euo pipefail
 packages=(make g++ cmake ninja-build pkg-config python3 python3-venv
   libhwy-dev libfmt-dev libcli11-dev nlohmann-json3-dev libgtest-dev libbenchmark-dev)
 if [[ "${1:-}" == check ]]; then
-  packages+=(git clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev)
+  packages+=(git clang clang-format-14 clang-tidy-14 libclang-rt-14-dev)
 fi
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
