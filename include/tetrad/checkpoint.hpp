@@ -21,11 +21,11 @@ namespace tetrad {
 // One tensor of a file, as stored. Views point into the mapped file and live as long as its Checkpoint.
 struct StoredTensor {
   std::string name;
-  std::string dtype;                 // safetensors word: "BF16", "F8_E4M3", "U8", ...
+  std::string dtype;  // safetensors word: "BF16", "F8_E4M3", "U8", ...
   std::vector<std::int64_t> shape;
   const std::uint8_t* data = nullptr;
   std::uint64_t bytes = 0;
-  std::string file;                  // file name inside the checkpoint
+  std::string file;  // file name inside the checkpoint
 };
 
 enum class Convention : std::uint8_t { compressed_tensors, modelopt };
@@ -38,10 +38,10 @@ std::optional<Scheme> parse_scheme(std::string_view text);
 
 // One quantised linear layer.
 struct NvFp4Layer {
-  std::string name;             // module name, without ".weight..."
+  std::string name;  // module name, without ".weight..."
   Convention convention = Convention::compressed_tensors;
   Scheme scheme = Scheme::w4a16;
-  QuantizedTensor weight;       // input_global set for w4a4
+  QuantizedTensor weight;  // input_global set for w4a4
 };
 
 // How far nvfp4_layers() looks: at names, types, shapes and global scales, or at every block scale too.
@@ -52,14 +52,14 @@ class Checkpoint {
  public:
   // A folder holds model.safetensors.index.json and its shards, or one .safetensors file. Shards are plain names inside
   // the folder; links may not leave it, except into the blobs folder of a hub cache. Nothing is read beyond headers.
-  // Errors (input): TE0201 to TE0229, docs/errors.md.
+  // Errors (input): TE0201 to TE0227, docs/errors.md.
   static Result<Checkpoint> open(const std::string& path);
   Checkpoint(Checkpoint&&) noexcept;
   Checkpoint& operator=(Checkpoint&&) noexcept;
   ~Checkpoint();
 
   const std::string& path() const;
-  const std::vector<StoredTensor>& tensors() const;   // sorted by name
+  const std::vector<StoredTensor>& tensors() const;  // sorted by name
   const StoredTensor* find(std::string_view name) const;
   // quantization_config / hf_quant_config.json, as JSON text; empty if none.
   const std::string& quantization_config() const;
@@ -88,11 +88,11 @@ struct QuantizeOptions {
   QuantMethod method = QuantMethod::rtn;
   Convention convention = Convention::compressed_tensors;
   Scheme scheme = Scheme::w4a16;
-  std::vector<std::string> ignore;            // module names; "*" and "?" match, "re:" starts a regular expression
-  std::map<std::string, float> input_amax;    // layer -> amax of its input; needed for w4a4
+  std::vector<std::string> ignore;          // module names; "*" and "?" match, "re:" starts a regular expression
+  std::map<std::string, float> input_amax;  // layer -> amax of its input; needed for w4a4
   int threads = 0;
   std::function<void(std::uint64_t done_bytes, std::uint64_t total_bytes, std::string_view layer)> progress;
-  std::function<bool()> cancelled;            // asked between pieces; true stops with TE0247 and leaves nothing
+  std::function<bool()> cancelled;  // asked between pieces; true stops with TE0247 and leaves nothing
 };
 
 struct QuantizeReport {
@@ -104,8 +104,8 @@ struct QuantizeReport {
     double over_four_share = 0.0;
   };
   std::vector<Layer> layers;
-  std::vector<std::string> ignored;   // weights left as they were, with the reason after ": "
-  std::vector<std::string> unmatched_ignore;   // ignore patterns that matched no weight
+  std::vector<std::string> ignored;           // weights left as they were, with the reason after ": "
+  std::vector<std::string> unmatched_ignore;  // ignore patterns that matched no weight
   std::uint64_t bytes_in = 0;
   std::uint64_t bytes_out = 0;
   double seconds = 0.0;

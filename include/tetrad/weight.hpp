@@ -17,8 +17,8 @@ namespace tetrad {
 // One way to arrange the codes and block scales of [rows, k] in one buffer. A layout is a row of layouts(); its formula
 // never changes, a new one gets a new number after the slash.
 struct Layout {
-  std::string_view id;        // "linear/1"
-  std::string_view formula;   // byte and nibble of code (r, c) and byte of scale (r, b), for people
+  std::string_view id;       // "linear/1"
+  std::string_view formula;  // byte and nibble of code (r, c) and byte of scale (r, b), for people
   std::int64_t rows_multiple = 1;
   std::int64_t k_multiple = kBlock;
   // Bytes of the buffer for [rows, k].
@@ -54,8 +54,8 @@ Result<PackedWeight> pack(const QuantizedTensor& tensor, std::string_view layout
 // layout, a buffer of another size.
 Status unpack(const PackedWeight& packed, std::uint8_t* codes, std::uint8_t* scales);
 
-// The packed weight as a view, for layouts that a QuantizedTensor can describe ("linear/1"). Lives as long as `packed`'s
-// buffer. Error (usage): another layout.
+// The packed weight as a view, for layouts that a QuantizedTensor can describe ("linear/1"). Lives as long as
+// `packed`'s buffer. Error (usage): another layout.
 Result<QuantizedTensor> view(const PackedWeight& packed);
 
 }  // namespace tetrad

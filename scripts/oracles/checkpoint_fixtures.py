@@ -2,7 +2,7 @@
 """Writes tests/data/checkpoint: small NVFP4 checkpoints made without Tetrad, and the values that they stand for.
 
 The files are laid out by the safetensors package, elements and scales are ml_dtypes' float4_e2m1fn and float8_e4m3fn,
-names and shapes are the producers' (docs/formats.md). Needs numpy, ml_dtypes, safetensors; the seed is fixed, so a
+names and shapes are the producers'. Needs numpy, ml_dtypes, safetensors; the seed is fixed, so a
 second run gives the same bytes.
 """
 

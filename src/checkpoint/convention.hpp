@@ -1,5 +1,6 @@
 // What the two producers' conventions share (internal): where a layer's parts lie and how its config reads.
-// Source of names, shapes and configs: docs/formats.md, "Checkpoint conventions".
+// Sources of names, shapes and configs: compressed-tensors compressors/nvfp4/base.py and llm-compressor
+// observers/fusion.py; Model-Optimizer export/convert_hf_config.py and quantization/qtensor/nvfp4_tensor.py.
 #pragma once
 
 #include <cstdint>

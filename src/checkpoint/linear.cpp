@@ -154,7 +154,7 @@ std::string fused_key(std::string_view module) {
     std::string_view shard;
     std::string_view group;
   };
-  // Shards that serving engines merge into one product. Source: docs/formats.md, "Fused shards".
+  // Shards that serving engines merge into one product (llm-compressor observers/fusion.py, and what vLLM stacks).
   static constexpr Fused kFused[] = {
       {"q_proj", "qkv"},
       {"k_proj", "qkv"},

@@ -49,8 +49,9 @@ void unpack(const std::uint8_t* from, std::int64_t rows, std::int64_t k, std::ui
 
 const Layout kLinear1{
     .id = "linear/1",
-    .formula = "code (r, c): byte r*k/2 + c/2, low nibble for even c; scale (r, b): byte S + r*k/16 + b, "
-               "S = rows*k/2 rounded up to 64",
+    .formula =
+        "code (r, c): byte r*k/2 + c/2, low nibble for even c; scale (r, b): byte S + r*k/16 + b, "
+        "S = rows*k/2 rounded up to 64",
     .rows_multiple = 1,
     .k_multiple = kBlock,
     .bytes = bytes,

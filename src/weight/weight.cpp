@@ -59,10 +59,10 @@ Result<PackedWeight> pack(const QuantizedTensor& tensor, std::string_view layout
   }
   if (tensor.rows <= 0 || tensor.k <= 0 || tensor.rows % layout->rows_multiple != 0 ||
       tensor.k % layout->k_multiple != 0 || tensor.k % kBlock != 0) {
-    return misfit(fmt::format("layout {} does not take this shape", layout->id),
-                  fmt::format("rows a multiple of {}, k of {}, both positive", layout->rows_multiple,
-                              layout->k_multiple),
-                  fmt::format("[{}, {}]", tensor.rows, tensor.k));
+    return misfit(
+        fmt::format("layout {} does not take this shape", layout->id),
+        fmt::format("rows a multiple of {}, k of {}, both positive", layout->rows_multiple, layout->k_multiple),
+        fmt::format("[{}, {}]", tensor.rows, tensor.k));
   }
   if (tensor.codes == nullptr || tensor.scales == nullptr || tensor.code_stride < tensor.k / 2 ||
       (tensor.scale_layout == ScaleLayout::linear && tensor.scale_stride < tensor.k / kBlock)) {

@@ -1,6 +1,4 @@
 // Layouts: the written formula, and unpack(pack(x)) == x for ragged shapes, strides and slices.
-#include "tetrad/weight.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -8,6 +6,7 @@
 #include <vector>
 
 #include "tetrad/nvfp4.hpp"
+#include "tetrad/weight.hpp"
 
 namespace tetrad {
 namespace {
