@@ -230,7 +230,7 @@ std::string to_markdown(const FitReport& report, const DeviceProfile& device) {
   out += "\n\n| kernel | unit | memory efficiency | compute efficiency | rate |\n|---|---|---|---|---|\n";
   for (const FittedCost& cost : report.costs) {
     const double peak = device.peak(cost.params.unit).value.value_or(0.0);
-    out += fmt::format("| {} | {} | {:.3f} | {:.3f} | {}/s |\n", cost.kernel, name(cost.params.unit),
+    out += fmt::format("| {} | {} | {:.4f} | {:.4f} | {}/s |\n", cost.kernel, name(cost.params.unit),
                        cost.params.memory_efficiency, cost.params.compute_efficiency,
                        select::quantity_text(peak * cost.params.compute_efficiency, "FLOP"));
   }
