@@ -32,7 +32,8 @@ Candidate row(std::string name, Target code, Acc acc, Unit unit, std::vector<Fea
   return c;
 }
 
-// Shared memory of a ring of `stages`, each with the activations of the tile at `a_bits` and its NVFP4 weights with scales.
+// Shared memory of a ring of `stages`, each with the activations of the tile at `a_bits` and its NVFP4 weights with
+// scales.
 void ring(Candidate& c, Tile tile, int a_bits) {
   c.tile = tile;
   const auto m = static_cast<std::int64_t>(tile.m);
@@ -76,8 +77,8 @@ Candidate w4a16_wgmma(Tile tile) {
 }
 
 Candidate w4a8_wgmma(Tile tile) {
-  Candidate c = row(fmt::format("sm90_w4a8_wgmma_{}x{}x{}", tile.m, tile.n, tile.k), target(Kind::arch, 9, 0), Acc::w4a8,
-                    Unit::fp8, {Feature::tma, Feature::wgmma});
+  Candidate c = row(fmt::format("sm90_w4a8_wgmma_{}x{}x{}", tile.m, tile.n, tile.k), target(Kind::arch, 9, 0),
+                    Acc::w4a8, Unit::fp8, {Feature::tma, Feature::wgmma});
   ring(c, tile, 8);
   c.launches = 2;
   c.extra_bytes_per_mk = 2.0;
@@ -98,8 +99,8 @@ Candidate w4a8_mma(std::string unit, Target code, Tile tile) {
   return c;
 }
 
-// Native FP4. Sizes: sizeof(SharedStorage) of CUTLASS's dense SM120 kernels with void C and a 16-bit result, compiled with
-// nvcc 13.0. The narrow tiles hold tokens in their columns, so that few tokens pad to few.
+// Native FP4. Sizes: sizeof(SharedStorage) of CUTLASS's dense SM120 kernels with void C and a 16-bit result, compiled
+// with nvcc 13.0. The narrow tiles hold tokens in their columns, so that few tokens pad to few.
 Candidate omma(Tile tile, std::int64_t smem, bool swap_ab, double scale, std::string_view scale_source) {
   Candidate c = row(fmt::format("sm120_w4a4_omma_{}x{}x{}", tile.m, tile.n, tile.k), target(Kind::family, 12, 0),
                     Acc::w4a4, Unit::nvfp4, {Feature::tma, Feature::mma_nvfp4});
@@ -133,12 +134,13 @@ Candidate tcgen05() {
   c.k_multiple = 32;
   c.launches = 2;
   c.extra_bytes_per_mk = 2.0 * kNvFp4Bytes;
-  c.cost = cost(Unit::nvfp4, 0.70, 0.57, "assumed: 5239 of 9000 TFLOP/s, cuBLASLt MXFP4 8192^3 on a B200 (DeepGEMM 348)");
+  c.cost =
+      cost(Unit::nvfp4, 0.70, 0.57, "assumed: 5239 of 9000 TFLOP/s, cuBLASLt MXFP4 8192^3 on a B200 (DeepGEMM 348)");
   return c;
 }
 
-// A library multiplies weights that were decoded before: the decode reads 0.5625 bytes per weight and writes `wide`, which
-// the library reads again.
+// A library multiplies weights that were decoded before: the decode reads 0.5625 bytes per weight and writes `wide`,
+// which the library reads again.
 Candidate vendor(std::string name, Acc acc, Unit unit, int cc_major, int cc_minor, std::vector<Feature> features,
                  double wide) {
   Candidate c = row(std::move(name), target(Kind::ptx, cc_major, cc_minor), acc, unit, std::move(features));
@@ -174,7 +176,8 @@ Candidate vendor_nvfp4() {
   c.k_multiple = 32;
   c.launches = 2;
   c.extra_bytes_per_mk = 2.0 * kNvFp4Bytes;
-  c.cost = cost(Unit::nvfp4, 0.80, 0.57, "assumed: 5239 of 9000 TFLOP/s, cuBLASLt MXFP4 8192^3 on a B200 (DeepGEMM 348)");
+  c.cost =
+      cost(Unit::nvfp4, 0.80, 0.57, "assumed: 5239 of 9000 TFLOP/s, cuBLASLt MXFP4 8192^3 on a B200 (DeepGEMM 348)");
   c.stand_in = "peer:w4a4";
   return c;
 }

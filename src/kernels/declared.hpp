@@ -7,8 +7,8 @@
 
 namespace tetrad {
 
-// Candidates for the planner, best-known order, behind the CPU rows of the table. Shared memory and cost parameters name
-// their source; what nobody measured says "assumed: ...".
+// Candidates for the planner, best-known order, behind the CPU rows of the table. Shared memory and cost parameters
+// name their source; what nobody measured says "assumed: ...".
 std::vector<Candidate> declared_candidates();
 
 }  // namespace tetrad

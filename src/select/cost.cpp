@@ -48,9 +48,8 @@ double workspace_bytes(const Problem& problem, const Candidate& candidate) {
 
 ChosenCost cost_on(const Candidate& candidate, const DeviceProfile& device, const Records& records) {
   const auto find = [&](std::string_view kernel) {
-    return std::find_if(records.costs.begin(), records.costs.end(), [&](const FittedCost& cost) {
-      return cost.kernel == kernel && cost.device == device.slug;
-    });
+    return std::find_if(records.costs.begin(), records.costs.end(),
+                        [&](const FittedCost& cost) { return cost.kernel == kernel && cost.device == device.slug; });
   };
   if (const auto own = find(candidate.name); own != records.costs.end()) return {own->params, Basis::model_fitted};
   if (!candidate.stand_in.empty()) {
@@ -59,7 +58,8 @@ ChosenCost cost_on(const Candidate& candidate, const DeviceProfile& device, cons
       params.unit = candidate.unit;
       params.compute_efficiency *= candidate.stand_in_scale;
       params.source = fmt::format("stand-in {}: {}", candidate.stand_in, peer->params.source);
-      if (candidate.stand_in_scale != 1.0) params.source += fmt::format("; rate times {:.2f}", candidate.stand_in_scale);
+      if (candidate.stand_in_scale != 1.0)
+        params.source += fmt::format("; rate times {:.2f}", candidate.stand_in_scale);
       return {params, Basis::model_assumed};
     }
   }
@@ -84,8 +84,7 @@ Estimate estimate(const Problem& problem, const DeviceProfile& device, const Can
   Estimate out = model_time(problem, device, candidate, cost.params);
   if (out.basis != Basis::none) out.basis = cost.basis;
   out.source = cost.params.source;
-  if (const Measurement* measured =
-          use_measurements ? measurement_of(problem, device, candidate, records) : nullptr) {
+  if (const Measurement* measured = use_measurements ? measurement_of(problem, device, candidate, records) : nullptr) {
     out.seconds = measured->seconds;
     out.basis = Basis::measured;
     out.source = measured->source;

@@ -11,8 +11,8 @@ namespace tetrad::select {
 
 // Exponent of the smooth maximum of memory and compute time. One value for all kernels and devices.
 inline constexpr double kOverlap = 3.0;
-// One kernel launch inside a replayed graph, with ramp and drain. H200: a kernel that only reads took 2.1 us (9.4 MB) to
-// 2.6 us (100 MB) more than its bytes at the steady rate, 2026-11. Other GPUs: assumed to be the same.
+// One kernel launch inside a replayed graph, with ramp and drain. H200: a kernel that only reads took 2.1 us (9.4 MB)
+// to 2.6 us (100 MB) more than its bytes at the steady rate, 2026-11. Other GPUs: assumed to be the same.
 inline constexpr double kGpuLaunch = 2.5e-6;
 // Waking and joining the threads of a CPU. Assumed.
 inline constexpr double kHostLaunch = 5e-6;

@@ -27,7 +27,8 @@ struct Fit {
   std::optional<std::size_t> pinned;   // parameter that stays 0
 
   std::size_t index(std::string_view kernel) const {
-    const auto found = std::find_if(kernels.begin(), kernels.end(), [&](const Candidate* c) { return c->name == kernel; });
+    const auto found =
+        std::find_if(kernels.begin(), kernels.end(), [&](const Candidate* c) { return c->name == kernel; });
     return static_cast<std::size_t>(found - kernels.begin());
   }
   CostParams cost(std::size_t kernel) const {
@@ -165,7 +166,9 @@ Result<FitReport> fit_costs(const DeviceProfile& device, std::span<const Candida
     if (m.device == device.slug) mine.push_back(&m);
   }
   for (const Candidate& candidate : peers) {
-    const auto uses = [&](const Measurement* m) { return m->kernel == candidate.name || m->ratio_of == candidate.name; };
+    const auto uses = [&](const Measurement* m) {
+      return m->kernel == candidate.name || m->ratio_of == candidate.name;
+    };
     if (std::any_of(mine.begin(), mine.end(), uses)) fit.kernels.push_back(&candidate);
   }
   bool absolute = false;
@@ -178,7 +181,8 @@ Result<FitReport> fit_costs(const DeviceProfile& device, std::span<const Candida
     absolute = absolute || m->seconds > 0.0;
     if (is_fit_m(m->problem.m)) fit.data.push_back(m);
   }
-  if (fit.data.empty()) return fit_error("nothing to fit", "measurements at m 1, 64 and 1024", "none for " + device.slug);
+  if (fit.data.empty())
+    return fit_error("nothing to fit", "measurements at m 1, 64 and 1024", "none for " + device.slug);
   for (std::size_t i = 0; i < fit.kernels.size(); ++i) {
     fit.log_efficiency.insert(fit.log_efficiency.end(), {std::log(0.8), std::log(0.3)});
   }
@@ -226,7 +230,8 @@ std::string to_markdown(const FitReport& report, const DeviceProfile& device) {
   std::string out = fmt::format("### {}\n\n", device.slug);
   const double bandwidth = device.bandwidth().value.value_or(0.0);
   out += fmt::format("Read bandwidth {}/s.", select::quantity_text(bandwidth, "B"));
-  if (!report.pinned.empty()) out += fmt::format(" Ratios only: the memory efficiency of {} is pinned to 1.", report.pinned);
+  if (!report.pinned.empty())
+    out += fmt::format(" Ratios only: the memory efficiency of {} is pinned to 1.", report.pinned);
   out += "\n\n| kernel | unit | memory efficiency | compute efficiency | rate |\n|---|---|---|---|---|\n";
   for (const FittedCost& cost : report.costs) {
     const double peak = device.peak(cost.params.unit).value.value_or(0.0);
@@ -246,8 +251,11 @@ std::string to_markdown(const FitReport& report, const DeviceProfile& device) {
     const bool absolute = m.seconds > 0.0;
     const std::string measured = absolute ? select::time_text(m.seconds) : fmt::format("{:.2f}", m.ratio);
     const std::string model = absolute ? select::time_text(row.predicted) : fmt::format("{:.2f}", row.predicted);
-    out += fmt::format("| {} | {}x{} | {} | {} | {} | {:+.1f} % | {} |\n", m.kernel, m.problem.n, m.problem.k, m.problem.m,
-                       measured, model, 100.0 * row.error, row.apart ? "apart" : row.fitted ? "fitted" : "");
+    out += fmt::format("| {} | {}x{} | {} | {} | {} | {:+.1f} % | {} |\n", m.kernel, m.problem.n, m.problem.k,
+                       m.problem.m, measured, model, 100.0 * row.error,
+                       row.apart    ? "apart"
+                       : row.fitted ? "fitted"
+                                    : "");
   }
   return out;
 }

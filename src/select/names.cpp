@@ -52,7 +52,8 @@ std::string_view id(Reason reason) { return row(reason).id; }
 std::string_view name(Reason reason) { return row(reason).name; }
 
 std::string_view name(Evidence evidence) {
-  constexpr std::array<std::string_view, 6> kNames{"declared", "built", "disassembled", "emulated", "probed", "measured"};
+  constexpr std::array<std::string_view, 6> kNames{"declared", "built",  "disassembled",
+                                                   "emulated", "probed", "measured"};
   return kNames[static_cast<std::size_t>(evidence)];
 }
 

@@ -6,8 +6,8 @@
 namespace tetrad {
 namespace {
 
-// The published times are of the product alone: activations quantised before are read as they are, one launch. Rows pad to
-// the 16 of the matrix instruction; the tiles that the peers chose per m were not published.
+// The published times are of the product alone: activations quantised before are read as they are, one launch. Rows pad
+// to the 16 of the matrix instruction; the tiles that the peers chose per m were not published.
 Candidate peer(std::string name, Target target, Acc acc, Unit unit, double weight_bytes, double activation_bytes) {
   Candidate c;
   c.name = std::move(name);

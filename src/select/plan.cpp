@@ -138,9 +138,8 @@ void set_ranges(const Planner& planner, std::vector<Picked>& picked) {
     const bool same = next.index == picked[i].index;
     std::int64_t boundary = next.choice.m;
     if (!same && next.index != kNone) {
-      boundary = first_true(choice.m, next.choice.m, [&](std::int64_t m) {
-        return planner.prefers(next.index, picked[i].index, m);
-      });
+      boundary = first_true(choice.m, next.choice.m,
+                            [&](std::int64_t m) { return planner.prefers(next.index, picked[i].index, m); });
     }
     choice.m_end = reach_up(planner, picked[i].index, choice.m, boundary);
     next.choice.m_begin = boundary;
@@ -233,10 +232,10 @@ Status check_forced(const Planner& planner, const std::vector<Picked>& picked) {
     const auto forced =
         std::find_if(all.begin(), all.end(), [&](const Considered& considered) { return considered.kernel == force; });
     const Verdict& verdict = forced->verdict;
-    return plan_error(ErrorKind::unavailable, "TE0502",
-                      fmt::format("{} cannot be forced at m {}: {} {}", force, p.choice.m, id(verdict.reason),
-                                  name(verdict.reason)),
-                      verdict.need, verdict.have, fmt::format("tetrad kernels {}", force));
+    return plan_error(
+        ErrorKind::unavailable, "TE0502",
+        fmt::format("{} cannot be forced at m {}: {} {}", force, p.choice.m, id(verdict.reason), name(verdict.reason)),
+        verdict.need, verdict.have, fmt::format("tetrad kernels {}", force));
   }
   return ok();
 }
@@ -276,8 +275,9 @@ std::size_t Plan::choice_for(std::int64_t m) const noexcept {
   return static_cast<std::size_t>(found - choices.begin());
 }
 
-Result<Plan> make_plan(const ProblemSet& problem, const DeviceProfile& device, [[maybe_unused]] const Software& software,
-                       std::span<const Candidate> candidates, const Records& records, const PlanOptions& options) {
+Result<Plan> make_plan(const ProblemSet& problem, const DeviceProfile& device,
+                       [[maybe_unused]] const Software& software, std::span<const Candidate> candidates,
+                       const Records& records, const PlanOptions& options) {
   if (Status status = check_names(candidates, options); !status) return status.error();
   Planner planner{problem, candidates, {device, records, options, {}}};
   std::vector<Picked> picked;

@@ -11,12 +11,9 @@ using Json = nlohmann::ordered_json;
 Json number(double value) { return value > 0.0 ? Json(value) : Json(nullptr); }
 
 Json estimate_json(const Estimate& estimate) {
-  return Json{{"time_s", number(estimate.seconds)},
-              {"basis", name(estimate.basis)},
-              {"source", estimate.source},
-              {"bytes", estimate.bytes},
-              {"operations", estimate.operations},
-              {"bound_by", estimate.limit},
+  return Json{{"time_s", number(estimate.seconds)}, {"basis", name(estimate.basis)},
+              {"source", estimate.source},          {"bytes", estimate.bytes},
+              {"operations", estimate.operations},  {"bound_by", estimate.limit},
               {"missing", estimate.missing}};
 }
 

@@ -114,7 +114,8 @@ std::string facts_text(const DeviceProfile& device) {
     if (!fact.known()) {
       unknown.emplace_back(what);
     } else {
-      known.push_back(fmt::format("{} {}/s ({})", what, quantity_text(*fact.value, unit), word(fact.origin, fact.certainty)));
+      known.push_back(
+          fmt::format("{} {}/s ({})", what, quantity_text(*fact.value, unit), word(fact.origin, fact.certainty)));
     }
   };
   rate("read bandwidth", device.bandwidth(), "B");
@@ -160,8 +161,8 @@ std::string limit_text(const Choice& choice) {
 }
 
 std::string choices_text(const Plan& plan) {
-  constexpr std::array<Column, 8> kChoiceColumns{Column{"M", 10, true},      {"RANGE", 22}, {"CHOICE", 40},
-                                                 Column{"EVIDENCE", 12},     {"TIME", 9, true}, {"LIMIT", 20},
+  constexpr std::array<Column, 8> kChoiceColumns{Column{"M", 10, true},       {"RANGE", 22},     {"CHOICE", 40},
+                                                 Column{"EVIDENCE", 12},      {"TIME", 9, true}, {"LIMIT", 20},
                                                  Column{"OF LIMIT", 8, true}, {"BASIS", 8}};
   std::vector<std::array<std::string, 8>> rows;
   for (const Choice& c : plan.choices) {
@@ -184,9 +185,8 @@ std::string basis_text(const Plan& plan) {
   std::string out;
   std::vector<std::string> seen;
   for (const Choice& c : plan.choices) {
-    const std::string line = fmt::format("{}: {}", c.kernel,
-                                         c.estimate.missing.empty() ? c.estimate.source
-                                                                    : c.estimate.missing + " is unknown");
+    const std::string line = fmt::format(
+        "{}: {}", c.kernel, c.estimate.missing.empty() ? c.estimate.source : c.estimate.missing + " is unknown");
     if (c.kernel.empty() || std::find(seen.begin(), seen.end(), line) != seen.end()) continue;
     out += labelled(seen.empty() ? "basis" : "", line);
     seen.push_back(line);
@@ -216,8 +216,7 @@ std::vector<Group> groups_of(const Plan& plan, std::size_t kernel) {
     const Choice& choice = plan.choices[i];
     const Considered& considered = choice.considered[kernel];
     if (considered.verdict.reason == Reason::eligible) continue;
-    const double ratio =
-        choice.estimate.seconds > 0.0 ? considered.estimate.seconds / choice.estimate.seconds : 0.0;
+    const double ratio = choice.estimate.seconds > 0.0 ? considered.estimate.seconds / choice.estimate.seconds : 0.0;
     if (!groups.empty() && groups.back().last + 1 == i && joins(groups.back(), considered.verdict)) {
       groups.back().last = i;
       groups.back().least = std::min(groups.back().least, ratio);
@@ -230,7 +229,8 @@ std::vector<Group> groups_of(const Plan& plan, std::size_t kernel) {
 }
 
 std::string rejected_text(const Plan& plan) {
-  constexpr std::array<Column, 5> kColumnsOfNo{Column{"NOT CHOSEN", 30}, {"AT M", 12}, {"WHY", 22}, {"NEED", 14}, {"HAVE", 14}};
+  constexpr std::array<Column, 5> kColumnsOfNo{
+      Column{"NOT CHOSEN", 30}, {"AT M", 12}, {"WHY", 22}, {"NEED", 14}, {"HAVE", 14}};
   std::vector<std::array<std::string, 5>> rows;
   const std::size_t kernels = plan.choices.front().considered.size();
   for (std::size_t k = 0; k < kernels; ++k) {
@@ -246,7 +246,9 @@ std::string rejected_text(const Plan& plan) {
       }
       if (group.verdict.reason == Reason::m_range && first != last) have = fmt::format("m {}-{}", first, last);
       rows.push_back({plan.choices[group.first].considered[k].kernel,
-                      all ? "all" : first == last ? std::to_string(first) : fmt::format("{}-{}", first, last),
+                      all             ? "all"
+                      : first == last ? std::to_string(first)
+                                      : fmt::format("{}-{}", first, last),
                       fmt::format("{} {}", id(group.verdict.reason), name(group.verdict.reason)), std::move(need),
                       std::move(have)});
     }
@@ -255,7 +257,7 @@ std::string rejected_text(const Plan& plan) {
 }
 
 std::string counted_text(const Plan& plan) {
-  constexpr std::array<Column, 6> kCounted{Column{"M", 10, true},  {"KERNEL", 40},        {"BYTES", 12, true},
+  constexpr std::array<Column, 6> kCounted{Column{"M", 10, true},          {"KERNEL", 40},     {"BYTES", 12, true},
                                            Column{"OPERATIONS", 14, true}, {"TIME", 10, true}, {"BOUND BY", 10}};
   std::vector<std::array<std::string, 6>> rows;
   for (const Choice& choice : plan.choices) {

@@ -1,3 +1,5 @@
+#include "tetrad/records.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -5,7 +7,6 @@
 #include <optional>
 
 #include "core/embedded.hpp"
-#include "tetrad/records.hpp"
 
 namespace tetrad {
 

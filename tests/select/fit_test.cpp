@@ -1,4 +1,6 @@
 // The cost model against measurements that it was not fitted to.
+#include "tetrad/fit.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,7 +9,6 @@
 #include <sstream>
 
 #include "select/fixture.hpp"
-#include "tetrad/fit.hpp"
 
 namespace tetrad {
 namespace {

@@ -82,7 +82,8 @@ TEST(Golden, EveryDeviceLimitIsBelowEveryEstimate) {
       ASSERT_TRUE(plan);
       for (const Choice& choice : plan->choices) {
         if (choice.limit_s > 0.0 && choice.estimate.seconds > 0.0) {
-          EXPECT_LE(choice.limit_s, choice.estimate.seconds) << device.slug << " " << choice.kernel << " m " << choice.m;
+          EXPECT_LE(choice.limit_s, choice.estimate.seconds)
+              << device.slug << " " << choice.kernel << " m " << choice.m;
         }
       }
     }

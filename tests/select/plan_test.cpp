@@ -46,10 +46,14 @@ std::vector<Case> cases() {
       {Reason::unknown_fact, "shared memory per block", "unknown",
        [](C&, P&, D& d, O&, R&) { d.smem_per_block_optin.value.reset(); }},
       {Reason::target_mismatch, "90a", "sm_120",
-       [](C& c, P&, D&, O&, R&) { c.target = {Target::Kind::arch, {9, 0}}; }},
+       [](C& c, P&, D&, O&, R&) {
+         c.target = {Target::Kind::arch, {9, 0}};
+       }},
       {Reason::target_mismatch, "cpu", "sm_120", [](C& c, P&, D&, O&, R&) { c.target = {}; }},
       {Reason::missing_feature, "tma, wgmma", "not on this device",
-       [](C& c, P&, D&, O&, R&) { c.features = {Feature::cp_async, Feature::tma, Feature::wgmma}; }},
+       [](C& c, P&, D&, O&, R&) {
+         c.features = {Feature::cp_async, Feature::tma, Feature::wgmma};
+       }},
       {Reason::shared_memory, "102400 B", "101376 B", [](C& c, P&, D&, O&, R&) { c.smem_bytes = 102400; }},
       {Reason::activation_type, "bf16", "f32", [](C&, P& p, D&, O&, R&) { p.base.a = DType::f32; }},
       {Reason::weight_type, "nvfp4", "fp8", [](C&, P& p, D&, O&, R&) { p.base.w = DType::fp8; }},

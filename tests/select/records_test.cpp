@@ -1,10 +1,11 @@
+#include "tetrad/records.hpp"
+
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <sstream>
 
 #include "select/fixture.hpp"
-#include "tetrad/records.hpp"
 
 namespace tetrad {
 namespace {

@@ -113,7 +113,9 @@ int list_all(const Context& context, const std::string& device) {
   }
   std::string text = table.text(context);
   if (context.tty_out) {
-    text += paint(context.color_out, Style::dim, "declared: described, no code in this build; 'tetrad kernels NAME' shows all of one") + "\n";
+    text += paint(context.color_out, Style::dim,
+                  "declared: described, no code in this build; 'tetrad kernels NAME' shows all of one") +
+            "\n";
   }
   print(text);
   return kOk;
@@ -146,7 +148,8 @@ std::string one_text(const Context& context, const Candidate& c, const std::stri
   line("n, k", fmt::format("multiples of {} and {}", c.n_multiple, c.k_multiple));
   line("groups, bias", fmt::format("{}, {}", c.grouped ? "yes" : "no", c.bias ? "yes" : "no"));
   line("launches", std::to_string(c.launches));
-  line("same bits", fmt::format("twice: {}; for a row alone: {}", c.deterministic ? "yes" : "no", c.m_invariant ? "yes" : "no"));
+  line("same bits",
+       fmt::format("twice: {}; for a row alone: {}", c.deterministic ? "yes" : "no", c.m_invariant ? "yes" : "no"));
   line("evidence", fmt::format("{}{}", name(evidence_of(known_records(), c.name, device, c.built, c.digest)),
                                c.digest.empty() ? "" : ", digest " + c.digest.substr(0, 12)));
   for (const CostRow& row : costs_of(c, device)) {
@@ -154,8 +157,8 @@ std::string one_text(const Context& context, const Candidate& c, const std::stri
                              row.params.memory_efficiency, row.params.compute_efficiency, name(c.unit)));
     line("", (row.stand_in ? "stand-in " + c.stand_in + ": " : "") + row.params.source);
   }
-  line("force", fmt::format("tetrad plan PROBLEM --force {}{}", c.name,
-                            c.reference ? "   (an oracle: chosen only so)" : ""));
+  line("force",
+       fmt::format("tetrad plan PROBLEM --force {}{}", c.name, c.reference ? "   (an oracle: chosen only so)" : ""));
   return text;
 }
 

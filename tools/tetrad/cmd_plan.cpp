@@ -151,8 +151,7 @@ int show_elsewhere(Context& context, const Asked& asked) {
     print_json(out);
     return kOk;
   }
-  print(to_text(*later, context.verbosity > 0) +
-        fmt::format("\nthis build\n          {}\n", this_build_text(here)));
+  print(to_text(*later, context.verbosity > 0) + fmt::format("\nthis build\n          {}\n", this_build_text(here)));
   return kOk;
 }
 
