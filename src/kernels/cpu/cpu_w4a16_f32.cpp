@@ -73,76 +73,104 @@ HWY_INLINE __m256 ScalePair(std::uint8_t a, std::uint8_t b) {
   return _mm256_blend_ps(_mm256_broadcast_ss(&kScaleTable[a]), _mm256_broadcast_ss(&kScaleTable[b]), 0xF0);
 }
 
-template <int R, int M>
-HWY_INLINE void VectorStep(const std::uint8_t* const* codes, const std::uint8_t* const* scales, const float* const* x,
-                           __m256 (&sums)[R][M]) {
-  for (int r = 0; r < R; ++r) {
-    __m256 w[8];
-    DecodeStep(codes[r], w);
-    const std::uint8_t* s = scales[r];
-    const __m256 first = ScalePair(s[0], s[2]);
-    const __m256 second = ScalePair(s[1], s[3]);
-    for (int i = 0; i < M; ++i) {
-      __m256 p = _mm256_mul_ps(w[0], _mm256_loadu_ps(x[i]));
-      __m256 q = _mm256_mul_ps(w[4], _mm256_loadu_ps(x[i] + 32));
-      for (int v = 1; v < 4; ++v) {
-        p = _mm256_fmadd_ps(w[v], _mm256_loadu_ps(x[i] + 8 * v), p);
-        q = _mm256_fmadd_ps(w[4 + v], _mm256_loadu_ps(x[i] + 32 + 8 * v), q);
-      }
-      sums[r][i] = _mm256_fmadd_ps(p, first, sums[r][i]);
-      sums[r][i] = _mm256_fmadd_ps(q, second, sums[r][i]);
-    }
-  }
+// One step of one row of weights times one or two rows of activations, added to the sums `a` and `b`.
+template <bool kTwo>
+HWY_INLINE void RowStep(const std::uint8_t* codes, const std::uint8_t* s, const float* x, const float* x_second,
+                        __m256& a, __m256& b) {
+  __m256 w[8];
+  DecodeStep(codes, w);
+  const __m256 first = ScalePair(s[0], s[2]);
+  const __m256 second = ScalePair(s[1], s[3]);
+  const auto dot = [&w](const float* from, int v) HWY_ATTR {
+    __m256 sum = _mm256_mul_ps(w[v], _mm256_loadu_ps(from + 8 * v));
+    sum = _mm256_fmadd_ps(w[v + 1], _mm256_loadu_ps(from + 8 * v + 8), sum);
+    sum = _mm256_fmadd_ps(w[v + 2], _mm256_loadu_ps(from + 8 * v + 16), sum);
+    return _mm256_fmadd_ps(w[v + 3], _mm256_loadu_ps(from + 8 * v + 24), sum);
+  };
+  a = _mm256_fmadd_ps(dot(x, 4), second, _mm256_fmadd_ps(dot(x, 0), first, a));
+  if constexpr (kTwo) b = _mm256_fmadd_ps(dot(x_second, 4), second, _mm256_fmadd_ps(dot(x_second, 0), first, b));
 }
 
-// R rows of weights times M rows of activations, decoded on the fly.
-template <int R, int M>
-void VectorRows(const Panel& panel, std::int64_t j) {
+float SumLanes(__m256 v) {
+  alignas(32) float lanes[kLanes];
+  _mm256_store_ps(lanes, v);
+  return sum_lanes(lanes);
+}
+
+// Four rows of weights times one of activations, decoded on the fly. Each sum is a variable of its own: arrays of them
+// are kept in memory by the compiler.
+void FourRows(const Panel& panel, std::int64_t j) {
   const QuantizedTensor& w = *panel.weights;
-  const std::uint8_t* codes[R];
-  const std::uint8_t* scales[R];
-  const float* x[M];
-  __m256 sums[R][M];
-  for (int r = 0; r < R; ++r) {
-    codes[r] = w.codes + (panel.n + j + r) * w.code_stride;
-    scales[r] = w.scales + (panel.n + j + r) * w.scale_stride;
-    for (int i = 0; i < M; ++i) sums[r][i] = _mm256_setzero_ps();
-  }
-  for (int i = 0; i < M; ++i) x[i] = reinterpret_cast<const float*>(panel.x) + i * steps_of(w.k) * kStep;
+  const std::uint8_t* codes = w.codes + (panel.n + j) * w.code_stride;
+  const std::uint8_t* scales = w.scales + (panel.n + j) * w.scale_stride;
+  const std::int64_t code = w.code_stride;
+  const std::int64_t scale = w.scale_stride;
+  const auto* x = reinterpret_cast<const float*>(panel.x);
+  __m256 a = _mm256_setzero_ps();
+  __m256 b = a;
+  __m256 c = a;
+  __m256 d = a;
+  __m256 unused = a;
   for (std::int64_t step = 0; step < w.k / kStep; ++step) {
-    VectorStep<R, M>(codes, scales, x, sums);
-    for (int r = 0; r < R; ++r) {
-      _mm_prefetch(reinterpret_cast<const char*>(codes[r]) + kAhead, _MM_HINT_T0);
-      codes[r] += kStep / 2;
-      scales[r] += kStep / kBlock;
-    }
-    for (int i = 0; i < M; ++i) x[i] += kStep;
+    for (int r = 0; r < 4; ++r) _mm_prefetch(reinterpret_cast<const char*>(codes + r * code) + kAhead, _MM_HINT_T0);
+    RowStep<false>(codes, scales, x, x, a, unused);
+    RowStep<false>(codes + code, scales + scale, x, x, b, unused);
+    RowStep<false>(codes + 2 * code, scales + 2 * scale, x, x, c, unused);
+    RowStep<false>(codes + 3 * code, scales + 3 * scale, x, x, d, unused);
+    codes += kStep / 2;
+    scales += kStep / kBlock;
+    x += kStep;
+  }
+  if (const std::int64_t rest = w.k % kStep; rest != 0) {
+    const TailStep tails[4] = {{codes, scales, rest},
+                               {codes + code, scales + scale, rest},
+                               {codes + 2 * code, scales + 2 * scale, rest},
+                               {codes + 3 * code, scales + 3 * scale, rest}};
+    RowStep<false>(tails[0].codes, tails[0].scales, x, x, a, unused);
+    RowStep<false>(tails[1].codes, tails[1].scales, x, x, b, unused);
+    RowStep<false>(tails[2].codes, tails[2].scales, x, x, c, unused);
+    RowStep<false>(tails[3].codes, tails[3].scales, x, x, d, unused);
+  }
+  panel.sums[j] = SumLanes(a);
+  panel.sums[j + 1] = SumLanes(b);
+  panel.sums[j + 2] = SumLanes(c);
+  panel.sums[j + 3] = SumLanes(d);
+}
+
+// One row of weights times one or two of activations.
+template <bool kTwo>
+void OneRow(const Panel& panel, std::int64_t j) {
+  const QuantizedTensor& w = *panel.weights;
+  const std::uint8_t* codes = w.codes + (panel.n + j) * w.code_stride;
+  const std::uint8_t* scales = w.scales + (panel.n + j) * w.scale_stride;
+  const auto* x = reinterpret_cast<const float*>(panel.x);
+  const float* second = kTwo ? x + panel.x_stride / static_cast<std::int64_t>(sizeof(float)) : x;
+  __m256 a = _mm256_setzero_ps();
+  __m256 b = a;
+  for (std::int64_t step = 0; step < w.k / kStep; ++step) {
+    _mm_prefetch(reinterpret_cast<const char*>(codes) + kAhead, _MM_HINT_T0);
+    RowStep<kTwo>(codes, scales, x, second, a, b);
+    codes += kStep / 2;
+    scales += kStep / kBlock;
+    x += kStep;
+    second += kStep;
   }
   if (w.k % kStep != 0) {
-    for (int r = 0; r < R; ++r) {
-      const TailStep tail(codes[r], scales[r], w.k % kStep);
-      const std::uint8_t* const tail_codes[1] = {tail.codes};
-      const std::uint8_t* const tail_scales[1] = {tail.scales};
-      __m256 row[1][M];
-      for (int i = 0; i < M; ++i) row[0][i] = sums[r][i];
-      VectorStep<1, M>(tail_codes, tail_scales, x, row);
-      for (int i = 0; i < M; ++i) sums[r][i] = row[0][i];
-    }
+    const TailStep tail(codes, scales, w.k % kStep);
+    RowStep<kTwo>(tail.codes, tail.scales, x, second, a, b);
   }
-  for (int r = 0; r < R; ++r)
-    for (int i = 0; i < M; ++i) {
-      alignas(32) float lanes[kLanes];
-      _mm256_store_ps(lanes, sums[r][i]);
-      panel.sums[i * kPanel + j + r] = sum_lanes(lanes);
-    }
+  panel.sums[j] = SumLanes(a);
+  if (kTwo) panel.sums[kPanel + j] = SumLanes(b);
 }
 
-template <int M>
-void VectorPanel(const Panel& panel) {
-  constexpr int kRows = M == 1 ? 4 : 2;
+void OneRowPanel(const Panel& panel) {
   std::int64_t j = 0;
-  for (; j + kRows <= panel.count; j += kRows) VectorRows<kRows, M>(panel, j);
-  for (; j < panel.count; ++j) VectorRows<1, M>(panel, j);
+  for (; j + 4 <= panel.count; j += 4) FourRows(panel, j);
+  for (; j < panel.count; ++j) OneRow<false>(panel, j);
+}
+
+void TwoRowPanel(const Panel& panel) {
+  for (std::int64_t j = 0; j < panel.count; ++j) OneRow<true>(panel, j);
 }
 
 void DequantizeStep(const std::uint8_t* codes, const std::uint8_t* s, float* out) {
@@ -218,7 +246,7 @@ void MatrixPanel(const Panel& panel) {
   auto* dense = reinterpret_cast<float*>(panel.scratch);
   float* lanes = dense + kPanel * kDepth;
   std::fill_n(lanes, panel.m * kPanel * kLanes, 0.0F);
-  const std::int64_t x_stride = steps_of(w.k) * kStep;
+  const std::int64_t x_stride = panel.x_stride / static_cast<std::int64_t>(sizeof(float));
   for (std::int64_t begin = 0; begin < steps_of(w.k); begin += kDepthSteps) {
     const std::int64_t steps = std::min(kDepthSteps, steps_of(w.k) - begin);
     for (std::int64_t j = 0; j < panel.count; ++j) {
@@ -253,8 +281,8 @@ void MatrixPanel(const Panel& panel) {
 
 void Multiply(const Panel& panel) {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
-  if (panel.m == 1) return VectorPanel<1>(panel);
-  if (panel.m == 2) return VectorPanel<2>(panel);
+  if (panel.m == 1) return OneRowPanel(panel);
+  if (panel.m == 2) return TwoRowPanel(panel);
 #endif
   MatrixPanel(panel);
 }

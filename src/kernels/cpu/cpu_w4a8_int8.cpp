@@ -34,7 +34,7 @@ struct alignas(32) WeightStep {
   float scales[kStep / 8];
 };
 
-inline constexpr std::int64_t kInt8Steps = 16;    // steps of k per decoded panel
+inline constexpr std::int64_t kInt8Steps = 32;    // steps of k per decoded panel
 inline constexpr std::int64_t kInt8Lanes = 8;     // partial sums per result
 inline constexpr std::int64_t kInt8Ahead = 1024;  // prefetch distance along a row of codes, bytes
 
@@ -93,40 +93,72 @@ HWY_INLINE __m256 DotInt8(const Weights64& w, const Int8Step& x, __m256 sum) {
   return _mm256_fmadd_ps(dots, _mm256_mul_ps(w.scales, _mm256_load_ps(x.scales)), sum);
 }
 
-template <int R>
-void VectorRows8(const Panel& panel, std::int64_t j) {
+float SumLanes8(__m256 v) {
+  alignas(32) float lanes[kInt8Lanes];
+  _mm256_store_ps(lanes, v);
+  return sum_int8_lanes(lanes);
+}
+
+// Four rows of weights times one of activations. Each sum is a variable of its own: arrays of them are kept in memory
+// by the compiler.
+void FourRows8(const Panel& panel, std::int64_t j) {
   const QuantizedTensor& w = *panel.weights;
   const auto* x = reinterpret_cast<const Int8Step*>(panel.x);
-  const std::uint8_t* codes[R];
-  const std::uint8_t* scales[R];
-  __m256 sums[R];
-  for (int r = 0; r < R; ++r) {
-    codes[r] = w.codes + (panel.n + j + r) * w.code_stride;
-    scales[r] = w.scales + (panel.n + j + r) * w.scale_stride;
-    sums[r] = _mm256_setzero_ps();
+  const std::uint8_t* codes = w.codes + (panel.n + j) * w.code_stride;
+  const std::uint8_t* scales = w.scales + (panel.n + j) * w.scale_stride;
+  const std::int64_t code = w.code_stride;
+  const std::int64_t scale = w.scale_stride;
+  __m256 a = _mm256_setzero_ps();
+  __m256 b = a;
+  __m256 c = a;
+  __m256 d = a;
+  for (std::int64_t step = 0; step < w.k / kStep; ++step, ++x) {
+    for (int r = 0; r < 4; ++r) _mm_prefetch(reinterpret_cast<const char*>(codes + r * code) + kInt8Ahead, _MM_HINT_T0);
+    a = DotInt8(DecodeInt8(codes, scales), *x, a);
+    b = DotInt8(DecodeInt8(codes + code, scales + scale), *x, b);
+    c = DotInt8(DecodeInt8(codes + 2 * code, scales + 2 * scale), *x, c);
+    d = DotInt8(DecodeInt8(codes + 3 * code, scales + 3 * scale), *x, d);
+    codes += kStep / 2;
+    scales += kStep / kBlock;
   }
-  for (std::int64_t step = 0; step < w.k / kStep; ++step, ++x)
-    for (int r = 0; r < R; ++r) {
-      _mm_prefetch(reinterpret_cast<const char*>(codes[r]) + kInt8Ahead, _MM_HINT_T0);
-      sums[r] = DotInt8(DecodeInt8(codes[r], scales[r]), *x, sums[r]);
-      codes[r] += kStep / 2;
-      scales[r] += kStep / kBlock;
-    }
-  for (int r = 0; r < R; ++r) {
-    if (w.k % kStep != 0) {
-      const Int8Tail tail(codes[r], scales[r], w.k % kStep);
-      sums[r] = DotInt8(DecodeInt8(tail.codes, tail.scales), *x, sums[r]);
-    }
-    alignas(32) float lanes[kInt8Lanes];
-    _mm256_store_ps(lanes, sums[r]);
-    panel.sums[j + r] = sum_int8_lanes(lanes);
+  if (const std::int64_t rest = w.k % kStep; rest != 0) {
+    const Int8Tail tails[4] = {{codes, scales, rest},
+                               {codes + code, scales + scale, rest},
+                               {codes + 2 * code, scales + 2 * scale, rest},
+                               {codes + 3 * code, scales + 3 * scale, rest}};
+    a = DotInt8(DecodeInt8(tails[0].codes, tails[0].scales), *x, a);
+    b = DotInt8(DecodeInt8(tails[1].codes, tails[1].scales), *x, b);
+    c = DotInt8(DecodeInt8(tails[2].codes, tails[2].scales), *x, c);
+    d = DotInt8(DecodeInt8(tails[3].codes, tails[3].scales), *x, d);
   }
+  panel.sums[j] = SumLanes8(a);
+  panel.sums[j + 1] = SumLanes8(b);
+  panel.sums[j + 2] = SumLanes8(c);
+  panel.sums[j + 3] = SumLanes8(d);
+}
+
+void OneRow8(const Panel& panel, std::int64_t j) {
+  const QuantizedTensor& w = *panel.weights;
+  const auto* x = reinterpret_cast<const Int8Step*>(panel.x);
+  const std::uint8_t* codes = w.codes + (panel.n + j) * w.code_stride;
+  const std::uint8_t* scales = w.scales + (panel.n + j) * w.scale_stride;
+  __m256 sum = _mm256_setzero_ps();
+  for (std::int64_t step = 0; step < w.k / kStep; ++step, ++x) {
+    sum = DotInt8(DecodeInt8(codes, scales), *x, sum);
+    codes += kStep / 2;
+    scales += kStep / kBlock;
+  }
+  if (w.k % kStep != 0) {
+    const Int8Tail tail(codes, scales, w.k % kStep);
+    sum = DotInt8(DecodeInt8(tail.codes, tail.scales), *x, sum);
+  }
+  panel.sums[j] = SumLanes8(sum);
 }
 
 void VectorPanel8(const Panel& panel) {
   std::int64_t j = 0;
-  for (; j + 4 <= panel.count; j += 4) VectorRows8<4>(panel, j);
-  for (; j < panel.count; ++j) VectorRows8<1>(panel, j);
+  for (; j + 4 <= panel.count; j += 4) FourRows8(panel, j);
+  for (; j < panel.count; ++j) OneRow8(panel, j);
 }
 
 // sums[i, lane] += x[i] * w over `steps` steps, for M rows of activations and one row of weights.
@@ -185,7 +217,7 @@ void MatrixPanel8(const Panel& panel) {
   auto* decoded = reinterpret_cast<WeightStep*>(panel.scratch);
   auto* lanes = reinterpret_cast<float*>(decoded + kPanel * kInt8Steps);
   std::fill_n(lanes, panel.m * kPanel * kInt8Lanes, 0.0F);
-  const std::int64_t x_stride = steps_of(w.k);
+  const std::int64_t x_stride = panel.x_stride / static_cast<std::int64_t>(sizeof(Int8Step));
   for (std::int64_t begin = 0; begin < steps_of(w.k); begin += kInt8Steps) {
     const std::int64_t steps = std::min(kInt8Steps, steps_of(w.k) - begin);
     for (std::int64_t j = 0; j < panel.count; ++j) {

@@ -135,7 +135,9 @@ Status CpuRow::launch(const MatmulArgs& args) {
 
 void CpuRow::run_rows(const MatmulArgs& args, std::size_t group, std::int64_t begin, std::int64_t rows, int threads) {
   const QuantizedTensor& w = weights_[group];
-  const std::size_t row_bytes = packed_bytes();
+  // An odd number of pairs of cache lines, so that rows do not fall on the same sets of a cache.
+  constexpr std::size_t kPair = 128;
+  const std::size_t row_bytes = ((packed_bytes() + kPair - 1) / kPair | 1U) * kPair;
   std::byte* packed = packed_.reserve(row_bytes * static_cast<std::size_t>(rows));
   const std::size_t scratch = scratch_bytes();
   const std::size_t sums_bytes = sizeof(float) * kPanel * kMaxRows;
@@ -156,7 +158,14 @@ void CpuRow::run_rows(const MatmulArgs& args, std::size_t group, std::int64_t be
   const std::vector<std::int64_t>& nan_rows = nan_rows_[group];
   parallel_for((w.rows + kPanel - 1) / kPanel, 1, threads, [&](std::int64_t first, std::int64_t last, int worker) {
     std::byte* memory = reserve(worker);
-    Panel panel{&w, 0, 0, rows, packed, reinterpret_cast<float*>(memory), memory + sums_bytes};
+    Panel panel{&w,
+                0,
+                0,
+                rows,
+                packed,
+                static_cast<std::int64_t>(row_bytes),
+                reinterpret_cast<float*>(memory),
+                memory + sums_bytes};
     for (std::int64_t p = first; p < last; ++p) {
       panel.n = p * kPanel;
       panel.count = std::min(kPanel, w.rows - panel.n);

@@ -27,6 +27,7 @@ struct Panel {
   std::int64_t count = 0;        // rows of the weights, <= kPanel
   std::int64_t m = 0;            // packed rows, <= kMaxRows
   const std::byte* x = nullptr;  // packed, 64-byte aligned
+  std::int64_t x_stride = 0;     // bytes between packed rows
   float* sums = nullptr;         // [m, kPanel]
   std::byte* scratch = nullptr;  // of this thread, 64-byte aligned
 };
