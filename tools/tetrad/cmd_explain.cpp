@@ -29,7 +29,10 @@ int explain(const Context& context, std::string word) {
       }
       return kOk;
     }
-    known.push_back(item.id);
+    // Nearest within the same kind of id.
+    if (item.id.substr(0, 2) == word.substr(0, 2)) {
+      known.push_back(item.id);
+    }
   }
   Error error;
   error.kind = ErrorKind::usage;
