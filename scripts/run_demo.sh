@@ -16,7 +16,7 @@ work=build/demo
 sentences=tests/data/run/sentences.txt
 
 say() { printf '\n== %s\n' "$*"; }
-run() { printf '$ %s\n' "${*/#$build\/tools\/*\//}"; "$@"; }
+run() { printf '$ %s\n' "${*/#$build\/tools\/*\//}" >&2; "$@"; }
 
 say "the model"
 model=$(python3 scripts/fetch_model.py)
@@ -26,13 +26,13 @@ mkdir -p "$work"
 common=(--method four-over-six --convention compressed-tensors --ignore 'embeddings.*' --ignore 'pooler.*')
 
 say "quantise to NVFP4, activations untouched (W4A16)"
-run "$tetrad" -q quantize "$model" "$work/w4a16" "${common[@]}"
+run "$tetrad" -q quantize "$model" "$work/w4a16" "${common[@]}" | tail -n 8
 say "what the checkpoint holds"
 run "$tetrad" inspect "$work/w4a16"
 say "inputs of every layer, for W4A4"
 run "$embed" "$model" --sentences "$sentences" --record-amax "$work/input_amax.json"
 say "quantise to NVFP4 with static activation scales (W4A4)"
-run "$tetrad" -q quantize "$model" "$work/w4a4" "${common[@]}" --scheme w4a4 --input-amax "$work/input_amax.json"
+run "$tetrad" -q quantize "$model" "$work/w4a4" "${common[@]}" --scheme w4a4 --input-amax "$work/input_amax.json" | tail -n 8
 say "the forward pass, every linear layer through Tetrad"
 run "$embed" "$model" --sentences "$sentences" --quantized "$work/w4a16" --quantized "$work/w4a4"
 say "single layers on this host"
