@@ -8,8 +8,8 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 seconds=${1:-60}
 [ $# -gt 0 ] && shift
 build=${TETRAD_FUZZ_BUILD:-$root/build/fuzz}
-cmake -S "$root" -B "$build" -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_BUILD_TYPE=RelWithDebInfo \
-  -DTETRAD_FUZZ=ON -DTETRAD_SANITIZE=address,undefined -DTETRAD_BENCH=OFF >/dev/null
+cmake -S "$root" -B "$build" -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+  -DTETRAD_FUZZ=ON -DTETRAD_SANITIZE=address -DCMAKE_CXX_FLAGS=-fsanitize=undefined -DTETRAD_BENCH=OFF >/dev/null
 if [ $# -eq 0 ]; then
   set -- $(cd "$root/tests/fuzz" && ls fuzz_*.cpp | sed 's/^fuzz_//; s/\.cpp$//')
 fi
