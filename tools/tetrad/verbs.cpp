@@ -3,16 +3,20 @@
 
 namespace tetrad::cli {
 
-#define TETRAD_VERB(name) Verb verb_##name();
-#include "verb_list.inc"
-#undef TETRAD_VERB
+Verb verb_plan();
+Verb verb_run();
+Verb verb_kernels();
+Verb verb_tiles();
+Verb verb_devices();
+Verb verb_bench();
+Verb verb_inspect();
+Verb verb_quantize();
+Verb verb_explain();
+Verb verb_help();
 
 const std::vector<Verb>& verbs() {
-#define TETRAD_VERB(name) verb_##name(),
-  static const std::vector<Verb> list = {
-#include "verb_list.inc"
-  };
-#undef TETRAD_VERB
+  static const std::vector<Verb> list = {verb_plan(),  verb_run(),     verb_kernels(),  verb_tiles(),   verb_devices(),
+                                         verb_bench(), verb_inspect(), verb_quantize(), verb_explain(), verb_help()};
   return list;
 }
 
