@@ -5,7 +5,8 @@ BUILD := build/$(PRESET)
 .PHONY: run test test-oracles bench check fuzz clean setup build
 .SILENT:
 
-run: build
+run: setup
+	scripts/build.sh $(PRESET) tetrad_command tetrad-embed
 	TETRAD=$(CURDIR)/$(BUILD)/tools/tetrad/tetrad scripts/run_demo.sh
 
 test: build
