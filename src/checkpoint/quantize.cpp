@@ -442,8 +442,7 @@ Status write_configs(Conversion& c, const std::string& out) {
     for (const HeaderTensor& tensor : shard.out_header.tensors) files[tensor.name] = shard.out_name;
   }
   index["metadata"]["total_size"] = total;
-  // Through the sorted kind of object: the ordered one is quadratic in its keys.
-  index["weight_map"] = nlohmann::json(files);
+  index["weight_map"] = files;
   return write(kIndexName, index);
 }
 

@@ -447,10 +447,10 @@ Result<Header> parse_header(std::string_view text, std::uint64_t data_bytes, con
 }
 
 std::string header_bytes(const Header& header) {
-  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  nlohmann::json json = nlohmann::json::object();
   if (!header.metadata.empty()) json["__metadata__"] = header.metadata;
   std::string text = json.dump();
-  // Entries are put together by hand: an ordered_json object looks every key up in a list, which is quadratic.
+  // Entries are put together by hand, so that they stand in file order.
   text.pop_back();
   for (const HeaderTensor& tensor : header.tensors) {
     if (text.size() > 1) text += ',';
