@@ -1,7 +1,7 @@
 // Row cpu_w4a16_f32: activations exact as fp32, products exact, sums in fp32, dot products with k in the lanes.
 // One or two rows of activations: codes are decoded in registers and the block scale is applied to partial sums of the
-// block, so that the weights stream once. More rows: a panel of 24 weight rows times 512 elements is dequantised
-// (exact: at most 6 significant bits) into the second-level cache, and a 4x3 tile of dot products runs over it.
+// block, so that the weights stream once. More rows: 24 weight rows of a chunk of k are dequantised (exact: at most 6
+// significant bits) into the first-level cache, and a 4x3 tile of dot products runs over them.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -19,9 +19,9 @@
 #define TETRAD_CPU_W4A16_ONCE
 namespace tetrad::kernels {
 
-inline constexpr std::int64_t kDepthSteps = 8;  // steps of k per dequantised panel
-inline constexpr std::int64_t kDepth = kDepthSteps * kStep;
-inline constexpr std::int64_t kLanes = 8;  // partial sums per result
+inline constexpr std::int64_t kDepth = kW4A16Chunk;
+inline constexpr std::int64_t kDense = 24;  // rows of weights dequantised at once
+inline constexpr std::int64_t kLanes = 8;   // partial sums per result
 // Prefetch distance along a row of codes: about 100 ns at 15 GB/s.
 inline constexpr std::int64_t kAhead = 1024;
 
@@ -204,7 +204,37 @@ void Tile(const float* x, std::int64_t x_stride, const float* w, std::int64_t st
     for (int j = 0; j < N; ++j) _mm256_store_ps(sums + (i * kPanel + j) * kLanes, acc[i][j]);
 }
 
+// Whole steps into kStepOrder: transposes four by four within 128-bit lanes.
+void PackSteps(const float* x, std::int64_t steps, float* out) {
+  for (std::int64_t s = 0; s < steps; ++s, x += kStep, out += kStep)
+    for (int half = 0; half < 2; ++half) {
+      const auto load = [&](int at) HWY_ATTR {
+        const float* from = x + 16 * half + at;
+        return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(from)), _mm_loadu_ps(from + 32), 1);
+      };
+      const __m256 a = load(0);
+      const __m256 b = load(4);
+      const __m256 c = load(8);
+      const __m256 d = load(12);
+      const __m256 ab_low = _mm256_unpacklo_ps(a, b);
+      const __m256 cd_low = _mm256_unpacklo_ps(c, d);
+      const __m256 ab_high = _mm256_unpackhi_ps(a, b);
+      const __m256 cd_high = _mm256_unpackhi_ps(c, d);
+      float* to = out + 32 * half;
+      _mm256_storeu_ps(to, _mm256_shuffle_ps(ab_low, cd_low, 0x44));
+      _mm256_storeu_ps(to + 8, _mm256_shuffle_ps(ab_high, cd_high, 0x44));
+      _mm256_storeu_ps(to + 16, _mm256_shuffle_ps(ab_low, cd_low, 0xEE));
+      _mm256_storeu_ps(to + 24, _mm256_shuffle_ps(ab_high, cd_high, 0xEE));
+    }
+}
+
 #else
+
+void PackSteps(const float* x, std::int64_t steps, float* out) {
+  for (std::int64_t s = 0; s < steps; ++s)
+    for (std::size_t i = 0; i < kStep; ++i)
+      out[s * kStep + static_cast<std::int64_t>(i)] = x[s * kStep + kStepOrder[i]];
+}
 
 void DequantizeStep(const std::uint8_t* codes, const std::uint8_t* s, float* out) {
   for (std::size_t i = 0; i < kStep; ++i) {
@@ -241,38 +271,45 @@ void TileRow(const float* x, std::int64_t x_stride, const float* w, std::int64_t
   if (count - j == 1) Tile<M, 1>(x, x_stride, w + j * kDepth, steps, sums + j * kLanes);
 }
 
+// `count` rows of weights from `row` on, elements [k, k + kDepth) of each.
+void Dequantize(const QuantizedTensor& w, std::int64_t row, std::int64_t count, std::int64_t k, float* dense) {
+  for (std::int64_t j = 0; j < count; ++j) {
+    const std::uint8_t* codes = w.codes + (row + j) * w.code_stride;
+    const std::uint8_t* scales = w.scales + (row + j) * w.scale_stride;
+    float* out = dense + j * kDepth;
+    for (std::int64_t at = k; at < std::min(k + kDepth, w.k); at += kStep, out += kStep) {
+      if (at + kStep <= w.k) {
+        DequantizeStep(codes + at / 2, scales + at / kBlock, out);
+      } else {
+        const TailStep tail(codes + at / 2, scales + at / kBlock, w.k - at);
+        DequantizeStep(tail.codes, tail.scales, out);
+      }
+    }
+  }
+}
+
 void MatrixPanel(const Panel& panel) {
   const QuantizedTensor& w = *panel.weights;
   auto* dense = reinterpret_cast<float*>(panel.scratch);
-  float* lanes = dense + kPanel * kDepth;
+  float* lanes = dense + kDense * kDepth;
   std::fill_n(lanes, panel.m * kPanel * kLanes, 0.0F);
   const std::int64_t x_stride = panel.x_stride / static_cast<std::int64_t>(sizeof(float));
-  for (std::int64_t begin = 0; begin < steps_of(w.k); begin += kDepthSteps) {
-    const std::int64_t steps = std::min(kDepthSteps, steps_of(w.k) - begin);
-    for (std::int64_t j = 0; j < panel.count; ++j) {
-      const std::uint8_t* codes = w.codes + (panel.n + j) * w.code_stride;
-      const std::uint8_t* scales = w.scales + (panel.n + j) * w.scale_stride;
-      for (std::int64_t s = 0; s < steps; ++s) {
-        const std::int64_t k = (begin + s) * kStep;
-        float* out = dense + j * kDepth + s * kStep;
-        if (k + kStep <= w.k) {
-          DequantizeStep(codes + k / 2, scales + k / kBlock, out);
-        } else {
-          const TailStep tail(codes + k / 2, scales + k / kBlock, w.k - k);
-          DequantizeStep(tail.codes, tail.scales, out);
-        }
-      }
+  for (std::int64_t k = 0; k < w.k; k += kDepth) {
+    const std::int64_t steps = steps_of(std::min(kDepth, w.k - k));
+    const std::byte* chunk = panel.x + k / panel.chunk * panel.chunk_bytes;
+    const float* x = reinterpret_cast<const float*>(chunk) + k % panel.chunk;
+    for (std::int64_t j = 0; j < panel.count; j += kDense) {
+      const std::int64_t count = std::min(kDense, panel.count - j);
+      Dequantize(w, panel.n + j, count, k, dense);
+      const auto rows = [&]<int M>(std::int64_t i) {
+        TileRow<M>(x + i * x_stride, x_stride, dense, steps, count, lanes + (i * kPanel + j) * kLanes);
+      };
+      std::int64_t i = 0;
+      for (; i + 4 <= panel.m; i += 4) rows.template operator()<4>(i);
+      if (panel.m - i == 3) rows.template operator()<3>(i);
+      if (panel.m - i == 2) rows.template operator()<2>(i);
+      if (panel.m - i == 1) rows.template operator()<1>(i);
     }
-    const float* x = reinterpret_cast<const float*>(panel.x) + begin * kStep;
-    std::int64_t i = 0;
-    for (; i + 4 <= panel.m; i += 4)
-      TileRow<4>(x + i * x_stride, x_stride, dense, steps, panel.count, lanes + i * kPanel * kLanes);
-    const std::int64_t rest = panel.m - i;
-    x += i * x_stride;
-    float* to = lanes + i * kPanel * kLanes;
-    if (rest == 3) TileRow<3>(x, x_stride, dense, steps, panel.count, to);
-    if (rest == 2) TileRow<2>(x, x_stride, dense, steps, panel.count, to);
-    if (rest == 1) TileRow<1>(x, x_stride, dense, steps, panel.count, to);
   }
   for (std::int64_t i = 0; i < panel.m; ++i)
     for (std::int64_t j = 0; j < panel.count; ++j)
@@ -294,20 +331,24 @@ HWY_AFTER_NAMESPACE();
 namespace tetrad::kernels {
 
 HWY_EXPORT(Multiply);
+HWY_EXPORT(PackSteps);
 
-std::size_t w4a16_packed_bytes(std::int64_t k) { return static_cast<std::size_t>(steps_of(k) * kStep) * sizeof(float); }
+std::size_t w4a16_packed_bytes(std::int64_t count) {
+  return static_cast<std::size_t>(steps_of(count) * kStep) * sizeof(float);
+}
 
-void w4a16_pack(const float* row, std::int64_t k, std::byte* packed) {
+void w4a16_pack(const float* x, std::int64_t count, std::byte* packed) {
   auto* out = reinterpret_cast<float*>(packed);
-  for (std::int64_t begin = 0; begin < k; begin += kStep) {
+  HWY_DYNAMIC_DISPATCH(PackSteps)(x, count / kStep, out);
+  if (const std::int64_t rest = count % kStep; rest != 0) {
     float step[kStep] = {};
-    std::copy_n(row + begin, std::min(kStep, k - begin), step);
-    for (std::size_t i = 0; i < kStep; ++i) out[begin + static_cast<std::int64_t>(i)] = step[kStepOrder[i]];
+    std::copy_n(x + count - rest, rest, step);
+    HWY_DYNAMIC_DISPATCH(PackSteps)(step, 1, out + count - rest);
   }
 }
 
 std::size_t w4a16_scratch_bytes() {
-  return static_cast<std::size_t>(kPanel * kDepth + kMaxRows * kPanel * kLanes) * sizeof(float);
+  return static_cast<std::size_t>(kDense * kDepth + kMaxRows * kPanel * kLanes) * sizeof(float);
 }
 
 void w4a16_multiply(const Panel& panel) { HWY_DYNAMIC_DISPATCH(Multiply)(panel); }
@@ -319,8 +360,11 @@ class ExactRow final : public CpuRow {
   using CpuRow::CpuRow;
 
  protected:
-  void pack(std::size_t, const float* row, std::byte* packed) const override { w4a16_pack(row, k(), packed); }
-  std::size_t packed_bytes() const override { return w4a16_packed_bytes(k()); }
+  void pack(std::size_t, const float* x, std::int64_t count, std::byte* packed) const override {
+    w4a16_pack(x, count, packed);
+  }
+  std::size_t packed_bytes(std::int64_t count) const override { return w4a16_packed_bytes(count); }
+  std::int64_t chunk() const override { return kW4A16Chunk; }
   std::size_t scratch_bytes() const override { return w4a16_scratch_bytes(); }
   void multiply(const Panel& panel) const override { w4a16_multiply(panel); }
 };

@@ -135,10 +135,11 @@ Status CpuRow::launch(const MatmulArgs& args) {
 
 void CpuRow::run_rows(const MatmulArgs& args, std::size_t group, std::int64_t begin, std::int64_t rows, int threads) {
   const QuantizedTensor& w = weights_[group];
-  // An odd number of pairs of cache lines, so that rows do not fall on the same sets of a cache.
-  constexpr std::size_t kPair = 128;
-  const std::size_t row_bytes = ((packed_bytes() + kPair - 1) / kPair | 1U) * kPair;
-  std::byte* packed = packed_.reserve(row_bytes * static_cast<std::size_t>(rows));
+  const std::int64_t chunk = rows > 2 ? this->chunk() : w.k;
+  const std::int64_t chunks = (w.k + chunk - 1) / chunk;
+  const std::size_t row_bytes = (packed_bytes(std::min(chunk, w.k)) + 63) / 64 * 64;
+  const std::size_t chunk_bytes = row_bytes * static_cast<std::size_t>(rows);
+  std::byte* packed = packed_.reserve(chunk_bytes * static_cast<std::size_t>(chunks));
   const std::size_t scratch = scratch_bytes();
   const std::size_t sums_bytes = sizeof(float) * kPanel * kMaxRows;
   const std::size_t line_bytes = (static_cast<std::size_t>(w.k) * sizeof(float) + 63) / 64 * 64;
@@ -150,7 +151,9 @@ void CpuRow::run_rows(const MatmulArgs& args, std::size_t group, std::int64_t be
     auto* line = reinterpret_cast<float*>(reserve(worker));
     for (std::int64_t i = first; i < last; ++i) {
       load_row(args.x, begin + i, line);
-      pack(group, line, packed + static_cast<std::size_t>(i) * row_bytes);
+      for (std::int64_t c = 0; c < chunks; ++c)
+        pack(group, line + c * chunk, std::min(chunk, w.k - c * chunk),
+             packed + static_cast<std::size_t>(c) * chunk_bytes + static_cast<std::size_t>(i) * row_bytes);
     }
   });
 
@@ -164,6 +167,8 @@ void CpuRow::run_rows(const MatmulArgs& args, std::size_t group, std::int64_t be
                 rows,
                 packed,
                 static_cast<std::int64_t>(row_bytes),
+                chunk,
+                static_cast<std::int64_t>(chunk_bytes),
                 reinterpret_cast<float*>(memory),
                 memory + sums_bytes};
     for (std::int64_t p = first; p < last; ++p) {

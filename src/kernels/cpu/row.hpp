@@ -11,23 +11,28 @@
 
 namespace tetrad::kernels {
 
-// Elements of k that one step of the inner loops takes: 32 bytes of codes, 4 block scales.
+// Elements of k that one step of the fp32 inner loops takes: 32 bytes of codes, 4 block scales.
 inline constexpr std::int64_t kStep = 64;
 // Rows of activations that are packed and multiplied at once.
 inline constexpr std::int64_t kMaxRows = 128;
-// Rows of weights that one call of multiply() takes.
-inline constexpr std::int64_t kPanel = 24;
+// Rows of weights that one call of multiply() takes: the packed activations, which do not stay in the second-level
+// cache, are read once for so many.
+inline constexpr std::int64_t kPanel = 48;
 
 inline std::int64_t steps_of(std::int64_t k) { return (k + kStep - 1) / kStep; }
 
 // Work of one call: sums[i * kPanel + j] = sum_k x[i, k] * e2m1(w[n + j, k]) * ue4m3(scale), without global scales.
+// Packed activations lie in chunks of `chunk` elements of k, each with all its rows one after the other, so that a
+// chunk is read as one stream.
 struct Panel {
   const QuantizedTensor* weights = nullptr;
   std::int64_t n = 0;            // first row of the weights
   std::int64_t count = 0;        // rows of the weights, <= kPanel
   std::int64_t m = 0;            // packed rows, <= kMaxRows
   const std::byte* x = nullptr;  // packed, 64-byte aligned
-  std::int64_t x_stride = 0;     // bytes between packed rows
+  std::int64_t x_stride = 0;     // bytes between rows of a chunk
+  std::int64_t chunk = 0;        // elements of k per chunk; one chunk when m <= 2
+  std::int64_t chunk_bytes = 0;  // bytes between chunks
   float* sums = nullptr;         // [m, kPanel]
   std::byte* scratch = nullptr;  // of this thread, 64-byte aligned
 };
@@ -56,9 +61,11 @@ class CpuRow : public BoundKernel {
   Status launch(const MatmulArgs& args) final;
 
  protected:
-  // One row of activations into its packed form.
-  virtual void pack(std::size_t group, const float* row, std::byte* packed) const = 0;
-  virtual std::size_t packed_bytes() const = 0;
+  // `count` elements of a row of activations, a multiple of 16 that starts at one, into their packed form.
+  virtual void pack(std::size_t group, const float* x, std::int64_t count, std::byte* packed) const = 0;
+  virtual std::size_t packed_bytes(std::int64_t count) const = 0;
+  // Elements of k per chunk of packed activations when there are more than two rows.
+  virtual std::int64_t chunk() const = 0;
   virtual std::size_t scratch_bytes() const = 0;
   virtual void multiply(const Panel& panel) const = 0;
   // What the sums are multiplied by; the global scale of the weights unless the packing adds a factor.

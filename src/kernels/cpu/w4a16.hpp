@@ -8,9 +8,13 @@
 
 namespace tetrad::kernels {
 
-// Packed row: fp32, each step of 64 in kStepOrder, zero beyond k.
-std::size_t w4a16_packed_bytes(std::int64_t k);
-void w4a16_pack(const float* row, std::int64_t k, std::byte* packed);
+// Elements of k per chunk of packed activations: 24 rows of dequantised weights of a chunk stay in the first-level
+// cache.
+inline constexpr std::int64_t kW4A16Chunk = 256;
+
+// Packed row: fp32, each step of 64 in kStepOrder, zero beyond `count`.
+std::size_t w4a16_packed_bytes(std::int64_t count);
+void w4a16_pack(const float* x, std::int64_t count, std::byte* packed);
 std::size_t w4a16_scratch_bytes();
 // Runs on the best instruction set of this CPU.
 void w4a16_multiply(const Panel& panel);
