@@ -35,10 +35,10 @@ Answer asked(const CheckContext& x, const Problem&, const Candidate& c) {
     return no(Reason::not_forced, fmt::format("--force {}", c.name), fmt::format("--force {}", x.options.force));
   }
   if (c.reference && c.name != x.options.force) {
-    return no(Reason::reference_only, fmt::format("--force {}", c.name), "not forced");
+    return no(Reason::reference_only, "to be forced", "not forced");
   }
   if (x.options.question == Question::this_build && !c.built) {
-    return no(Reason::not_built, "code in this build", "declared only");
+    return no(Reason::not_built, "built code", "declared");
   }
   return {};
 }

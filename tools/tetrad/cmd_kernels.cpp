@@ -128,7 +128,7 @@ std::string m_text(const Candidate& c) {
 std::string one_text(const Context& context, const Candidate& c, const std::string& device) {
   std::string text = paint(context.color_out, Style::bold, c.name) + "\n";
   const auto line = [&](const char* label, const std::string& value) {
-    text += fmt::format("  {:<13}{}\n", label, value);
+    text += fmt::format("  {:<15}{}\n", label, value);
   };
   line("target", to_text(c.target));
   line("features", names_of(c.features, "none"));

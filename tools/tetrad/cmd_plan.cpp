@@ -104,7 +104,7 @@ nlohmann::json plan_document(const Result<Plan>& plan) {
 // What this build can do on a device whose plan is shown as `if built`.
 std::string this_build_text(const Result<Plan>& plan) {
   if (!plan) return fmt::format("{} (need {}, have {})", plan.error().what, plan.error().need, plan.error().have);
-  if (!runs_somewhere(*plan)) return "no kernel can be launched there; " + counted_reasons(*plan);
+  if (!runs_somewhere(*plan)) return "no kernel can be launched there\n          " + counted_reasons(*plan);
   return "see above";
 }
 
