@@ -21,11 +21,11 @@ enum class ErrorKind {
 // One failure. `what` starts in lower case and has no final full stop.
 struct Error {
   ErrorKind kind = ErrorKind::internal;
-  std::string id;     // "TE0203": stable, never reused; ids are listed in docs/errors.md
-  std::string what;   // one line
-  std::string where;  // file, byte offset, tensor, field; may be empty
-  std::string need;   // what was needed; may be empty
-  std::string have;   // what was found; may be empty
+  std::string id;                   // "TE0203": stable, never reused; ids are listed in docs/errors.md
+  std::string what;                 // one line
+  std::string where;                // file, byte offset, tensor, field; may be empty
+  std::string need;                 // what was needed; may be empty
+  std::string have;                 // what was found; may be empty
   std::vector<std::string> causes;  // from the nearest to the root
   std::string hint;                 // one command or action to try; may be empty
 };

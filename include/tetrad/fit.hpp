@@ -11,8 +11,8 @@
 
 namespace tetrad {
 
-// Other projects' kernels that were measured: they judge the cost model, and their fitted costs stand in for rows of ours
-// that were not measured yet. None of them can be bound or launched.
+// Other projects' kernels that were measured: they judge the cost model, and their fitted costs stand in for rows of
+// ours that were not measured yet. None of them can be bound or launched.
 std::span<const Candidate> peer_candidates();
 
 // One measurement beside what the fitted model says, in seconds or as a ratio, like the measurement.
@@ -33,10 +33,10 @@ struct FitReport {
   std::size_t worst_row = 0;
 };
 
-// Least squares of log(predicted / measured) over two efficiencies per kernel, each at most 1, on m = 1, 64 and 1024 alone.
-// Where a device has ratios only, their common scale is pinned: the kernel that moves the most bytes per time at the
-// smallest m is taken to reach the device's read bandwidth. Deterministic. Errors (input): a measured kernel that is no
-// peer; a fact of the device that the model needs is unknown; no measurement to fit.
+// Least squares of log(predicted / measured) over two efficiencies per kernel, each at most 1, on m = 1, 64 and 1024
+// alone. Where a device has ratios only, their common scale is pinned: the kernel that moves the most bytes per time at
+// the smallest m is taken to reach the device's read bandwidth. Deterministic. Errors (input): a measured kernel that
+// is no peer; a fact of the device that the model needs is unknown; no measurement to fit.
 Result<FitReport> fit_costs(const DeviceProfile& device, std::span<const Candidate> peers,
                             std::span<const Measurement> measurements);
 

@@ -17,12 +17,12 @@ namespace tetrad {
 
 // Operands of one launch. y[m,n] = alpha * sum_k x[m,k] * w[n,k] (+ bias[n]).
 struct MatmulArgs {
-  ConstMatrix x;                    // [m, k] f32, bf16 or f16
-  Matrix y;                         // [m, n] f32, bf16 or f16
-  const float* bias = nullptr;      // [n], added after alpha, before rounding to the output type
+  ConstMatrix x;                // [m, k] f32, bf16 or f16
+  Matrix y;                     // [m, n] f32, bf16 or f16
+  const float* bias = nullptr;  // [n], added after alpha, before rounding to the output type
   // Grouped: rows of group g are [offsets[g], offsets[g+1]) of x and y; size groups + 1. Empty for dense.
   std::span<const std::int64_t> group_offsets;
-  int threads = 0;                  // 0 = all
+  int threads = 0;  // 0 = all
 };
 
 // A kernel bound to one set of weights. Made once; launch only computes. Not for use from two threads at once.
@@ -38,8 +38,8 @@ using BindFunction = Result<std::unique_ptr<BoundKernel>> (*)(std::span<const Qu
 
 struct KernelDescriptor {
   Candidate candidate;
-  BindFunction bind = nullptr;      // null: this build holds no code for it
-  std::string digest;               // of its machine code; empty if not built
+  BindFunction bind = nullptr;  // null: this build holds no code for it
+  std::string digest;           // of its machine code; empty if not built
 };
 
 // THE list, best-known order, the reference last. Tests, benchmarks, docs and `tetrad kernels` walk it.
@@ -51,10 +51,10 @@ const KernelDescriptor* find_kernel(std::string_view name);
 
 // Parts of a kernel name, by the grammar <unit>_<acc>_<technique>[_<tile>].
 struct KernelName {
-  std::string unit;       // "cpu", "sm80", "sm90", "sm120", "vendor", "ref"
-  std::string acc;        // "w4a16", "w4a8", "w4a4"
+  std::string unit;  // "cpu", "sm80", "sm90", "sm120", "vendor", "ref"
+  std::string acc;   // "w4a16", "w4a8", "w4a4"
   std::string technique;
-  std::string tile;       // "128x128x128" or empty
+  std::string tile;  // "128x128x128" or empty
 };
 Result<KernelName> parse_kernel_name(std::string_view name);
 

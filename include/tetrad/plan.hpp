@@ -25,11 +25,11 @@ std::string_view name(Basis basis);
 struct Estimate {
   double seconds = 0.0;  // 0 if unknown
   Basis basis = Basis::none;
-  std::string source;         // where the time or the cost parameters come from
-  double bytes = 0.0;         // moved
-  double operations = 0.0;    // done, padding included
-  std::string limit;          // "memory", "nvfp4", "launch": what bounds it
-  std::string missing;        // the unknown fact that an estimate would need; empty if none
+  std::string source;       // where the time or the cost parameters come from
+  double bytes = 0.0;       // moved
+  double operations = 0.0;  // done, padding included
+  std::string limit;        // "memory", "nvfp4", "launch": what bounds it
+  std::string missing;      // the unknown fact that an estimate would need; empty if none
 };
 
 // One candidate for one m.
@@ -40,19 +40,20 @@ struct Considered {
   Estimate estimate;
 };
 
-// The answer for one range of m. Estimates are for `m`, the asked value inside the range. Between two asked values whose
-// choices differ the boundary is where the cost model prefers the later one (found by bisection); where they are the same,
-// the later asked value. A range ends where its kernel's limits end; below the first asked value it reaches down to them.
+// The answer for one range of m. Estimates are for `m`, the asked value inside the range. Between two asked values
+// whose choices differ the boundary is where the cost model prefers the later one (found by bisection); where they are
+// the same, the later asked value. A range ends where its kernel's limits end; below the first asked value it reaches
+// down to them.
 struct Choice {
-  std::int64_t m_begin = 1;             // first m of the range
-  std::optional<std::int64_t> m_end;    // first m after it; none: without end
+  std::int64_t m_begin = 1;           // first m of the range
+  std::optional<std::int64_t> m_end;  // first m after it; none: without end
   std::int64_t m = 1;
-  std::string kernel;                   // empty: nothing can run
+  std::string kernel;  // empty: nothing can run
   Evidence evidence = Evidence::declared;
   Estimate estimate;
-  double limit_s = 0.0;                 // the device's own limit for this problem and acc; 0 if unknown
-  std::string limit_by;                 // "memory", "nvfp4 rate", ...
-  std::vector<Considered> considered;   // every candidate, table order, the chosen one included
+  double limit_s = 0.0;                // the device's own limit for this problem and acc; 0 if unknown
+  std::string limit_by;                // "memory", "nvfp4 rate", ...
+  std::vector<Considered> considered;  // every candidate, table order, the chosen one included
 };
 
 // The two questions that a plan answers; they are never mixed.
@@ -62,8 +63,8 @@ struct Plan {
   Question question = Question::this_build;
   ProblemSet problem;
   DeviceProfile device;
-  std::string layout;            // weight layout that all choices share
-  std::vector<Choice> choices;   // one per asked m
+  std::string layout;                 // weight layout that all choices share
+  std::vector<Choice> choices;        // one per asked m
   std::vector<std::string> warnings;  // forced kernels, unknown facts
 
   // The kernel for a run-time m, index into `choices`; choices.size() where no range holds m. No allocation, no lock;
@@ -73,14 +74,14 @@ struct Plan {
 
 struct PlanOptions {
   Question question = Question::this_build;
-  std::string force;                   // kernel that must be chosen; ineligible: an error with its verdict
-  std::vector<std::string> exclude;    // kernels or patterns ("sm120_*")
-  bool deterministic = false;          // only kernels that give the same bits twice
-  bool accept_built = true;            // choose rows that were not probed on the device
-  bool has_input_scale = true;         // a static activation scale is at hand or may be made
-  bool use_measurements = true;        // off: judge the cost model alone
-  std::optional<std::string> layout;   // the weights are packed already
-  std::int64_t workspace_limit = -1;   // bytes; -1 = no limit
+  std::string force;                  // kernel that must be chosen; ineligible: an error with its verdict
+  std::vector<std::string> exclude;   // kernels or patterns ("sm120_*")
+  bool deterministic = false;         // only kernels that give the same bits twice
+  bool accept_built = true;           // choose rows that were not probed on the device
+  bool has_input_scale = true;        // a static activation scale is at hand or may be made
+  bool use_measurements = true;       // off: judge the cost model alone
+  std::optional<std::string> layout;  // the weights are packed already
+  std::int64_t workspace_limit = -1;  // bytes; -1 = no limit
 };
 
 // Pure function of its arguments. Errors: unknown or ineligible forced kernel (unavailable, with its verdict), unknown

@@ -18,11 +18,11 @@ namespace tetrad {
 struct EvidenceRecord {
   std::string kernel;
   Evidence evidence = Evidence::declared;
-  std::string digest;   // of the kernel's machine code; another digest today drops the record to `built`
-  std::string device;   // slug
+  std::string digest;  // of the kernel's machine code; another digest today drops the record to `built`
+  std::string device;  // slug
   std::string driver;
   std::string tool_version;
-  std::string date;     // RFC 3339
+  std::string date;  // RFC 3339
   std::string command;
   std::string failure;  // what a probe saw go wrong; empty if it passed
 };
@@ -30,14 +30,14 @@ struct EvidenceRecord {
 // One timing of one kernel for one problem on one device.
 struct Measurement {
   std::string kernel;
-  std::string device;   // slug
+  std::string device;  // slug
   Problem problem;
-  double seconds = 0.0;         // median; 0 where only a ratio was published
-  double ratio = 0.0;           // time as a multiple of `ratio_of`'s; 0 where `seconds` is given
-  std::string ratio_of;         // kernel that the ratio refers to
-  std::string source;           // file or command, date
+  double seconds = 0.0;  // median; 0 where only a ratio was published
+  double ratio = 0.0;    // time as a multiple of `ratio_of`'s; 0 where `seconds` is given
+  std::string ratio_of;  // kernel that the ratio refers to
+  std::string source;    // file or command, date
   std::string note;
-  std::string digest;           // of the machine code that ran, empty for a peer's kernel
+  std::string digest;  // of the machine code that ran, empty for a peer's kernel
 };
 
 // Fitted cost parameters of a kernel on a device.

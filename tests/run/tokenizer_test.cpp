@@ -12,7 +12,8 @@ namespace {
 using Words = std::vector<std::string>;
 
 TEST(Words, LowerCaseAccentsPunctuation) {
-  EXPECT_EQ(Tokenizer::words("The CAT, isn't 4-bit!"), (Words{"the", "cat", ",", "isn", "'", "t", "4", "-", "bit", "!"}));
+  EXPECT_EQ(Tokenizer::words("The CAT, isn't 4-bit!"),
+            (Words{"the", "cat", ",", "isn", "'", "t", "4", "-", "bit", "!"}));
   EXPECT_EQ(Tokenizer::words("Café Zürich e\u0301 Ångström İx"), (Words{"cafe", "zurich", "e", "angstrom", "ix"}));
   EXPECT_EQ(Tokenizer::words("  \t\n "), Words{});
 }
@@ -22,7 +23,7 @@ TEST(Words, CjkStandsAlone) { EXPECT_EQ(Tokenizer::words("a東京b"), (Words{"a"
 TEST(Words, BadUtf8AndControlsAreDropped) {
   EXPECT_EQ(Tokenizer::words("a\xFF\xC3(b"), (Words{"a", "(", "b"}));
   EXPECT_EQ(Tokenizer::words(std::string_view("a\0b\x01", 4)), Words{"ab"});
-  EXPECT_EQ(Tokenizer::words("\xE6\x9D"), Words{});           // cut in the middle
+  EXPECT_EQ(Tokenizer::words("\xE6\x9D"), Words{});              // cut in the middle
   EXPECT_EQ(Tokenizer::words("\xED\xA0\x80\xC0\xAF"), Words{});  // a surrogate, an overlong '/'
 }
 

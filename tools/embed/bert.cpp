@@ -32,16 +32,22 @@ Result<std::vector<float>> load(const Checkpoint& checkpoint, const std::string&
   const StoredTensor* stored = checkpoint.find(name);
   if (stored == nullptr) stored = checkpoint.find("bert." + name);
   if (stored == nullptr) {
-    return Error{ErrorKind::input, "TE0652", "the checkpoint lacks a tensor of the model", checkpoint.path(), name,
-                 "no such tensor", {}, "quantise with --ignore for embeddings and norms"};
+    return Error{ErrorKind::input, "TE0652", "the checkpoint lacks a tensor of the model",     checkpoint.path(), name,
+                 "no such tensor", {},       "quantise with --ignore for embeddings and norms"};
   }
   StoredTensor tensor = *stored;
   if (tensor.shape.size() == 1) tensor.shape.insert(tensor.shape.begin(), 1);
   const Result<ConstMatrix> matrix = dense_matrix(tensor);
   if (!matrix) return matrix.error();
   if (matrix->rows != rows || matrix->cols != cols) {
-    return Error{ErrorKind::input, "TE0652", "a tensor's shape differs from the configuration", name,
-                 fmt::format("[{}, {}]", rows, cols), fmt::format("[{}, {}]", matrix->rows, matrix->cols), {}, ""};
+    return Error{ErrorKind::input,
+                 "TE0652",
+                 "a tensor's shape differs from the configuration",
+                 name,
+                 fmt::format("[{}, {}]", rows, cols),
+                 fmt::format("[{}, {}]", matrix->rows, matrix->cols),
+                 {},
+                 ""};
   }
   std::vector<float> values(static_cast<std::size_t>(rows * cols));
   for (std::int64_t r = 0; r < rows; ++r) {
@@ -70,9 +76,9 @@ Result<BertConfig> read_bert_config(const std::string& folder) {
   if (!json) return json.error();
   BertConfig config;
   const std::pair<const char*, std::int64_t*> sizes[] = {
-      {"hidden_size", &config.hidden},       {"intermediate_size", &config.intermediate},
+      {"hidden_size", &config.hidden},        {"intermediate_size", &config.intermediate},
       {"num_attention_heads", &config.heads}, {"num_hidden_layers", &config.layers},
-      {"vocab_size", &config.vocabulary},    {"max_position_embeddings", &config.positions}};
+      {"vocab_size", &config.vocabulary},     {"max_position_embeddings", &config.positions}};
   for (const auto& [key, slot] : sizes) {
     const auto found = json->find(key);
     if (found == json->end() || !found->is_number_integer() || found->get<std::int64_t>() <= 0 ||
@@ -94,7 +100,8 @@ Result<BertConfig> read_bert_config(const std::string& folder) {
   if (std::filesystem::exists(sentence)) {
     const Result<nlohmann::json> limits = read_json(sentence);
     if (!limits) return limits.error();
-    config.max_length = std::clamp<std::int64_t>(limits->value("max_seq_length", config.positions), 2, config.positions);
+    config.max_length =
+        std::clamp<std::int64_t>(limits->value("max_seq_length", config.positions), 2, config.positions);
   }
   return config;
 }
@@ -223,15 +230,19 @@ Result<std::vector<float>> Bert::embed(const Batch& batch, LinearLayers& linear)
     for (std::int64_t r = begin; r < end; ++r) {
       const std::int64_t id = batch.ids[static_cast<std::size_t>(r)];
       if (id < 0 || id >= config_.vocabulary || r - begin >= config_.positions) {
-        return Error{ErrorKind::input, "TE0653", "a token does not fit the model",
+        return Error{ErrorKind::input,
+                     "TE0653",
+                     "a token does not fit the model",
                      fmt::format("sentence {}, token {}", s + 1, r - begin),
                      fmt::format("id below {}, position below {}", config_.vocabulary, config_.positions),
-                     fmt::format("id {}, position {}", id, r - begin), {}, ""};
+                     fmt::format("id {}, position {}", id, r - begin),
+                     {},
+                     ""};
       }
       for (std::int64_t i = 0; i < h; ++i) {
-        state[static_cast<std::size_t>(r * h + i)] =
-            words_[static_cast<std::size_t>(id * h + i)] + type0_[static_cast<std::size_t>(i)] +
-            positions_[static_cast<std::size_t>((r - begin) * h + i)];
+        state[static_cast<std::size_t>(r * h + i)] = words_[static_cast<std::size_t>(id * h + i)] +
+                                                     type0_[static_cast<std::size_t>(i)] +
+                                                     positions_[static_cast<std::size_t>((r - begin) * h + i)];
       }
     }
   }
@@ -264,7 +275,8 @@ Result<std::vector<float>> Bert::embed(const Batch& batch, LinearLayers& linear)
     const std::int64_t begin = batch.begin[static_cast<std::size_t>(s)];
     const std::int64_t end = batch.begin[static_cast<std::size_t>(s) + 1];
     for (std::int64_t r = begin; r < end; ++r) {
-      for (std::int64_t i = 0; i < h; ++i) mean[static_cast<std::size_t>(i)] += state[static_cast<std::size_t>(r * h + i)];
+      for (std::int64_t i = 0; i < h; ++i)
+        mean[static_cast<std::size_t>(i)] += state[static_cast<std::size_t>(r * h + i)];
     }
     double length = 0.0;
     for (double& x : mean) {

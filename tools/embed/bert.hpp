@@ -28,7 +28,8 @@ struct BertConfig {
 // wrong field, an activation other than "gelu", a hidden size that the heads do not divide.
 Result<BertConfig> read_bert_config(const std::string& folder);
 
-// y[rows, out] = x[rows, in] * W^T + bias for the named layers ("encoder.layer.0.attention.self.query"), row-major fp32.
+// y[rows, out] = x[rows, in] * W^T + bias for the named layers ("encoder.layer.0.attention.self.query"), row-major
+// fp32.
 class LinearLayers {
  public:
   virtual ~LinearLayers() = default;
@@ -59,7 +60,8 @@ class Bert {
   };
   static std::vector<Layer> linear_layers(const BertConfig& config);
 
-  // Unit-length sentence embeddings [sentences, hidden]. Errors: those of `linear`; (input) an id beyond the vocabulary.
+  // Unit-length sentence embeddings [sentences, hidden]. Errors: those of `linear`; (input) an id beyond the
+  // vocabulary.
   Result<std::vector<float>> embed(const Batch& batch, LinearLayers& linear) const;
 
  private:

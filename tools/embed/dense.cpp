@@ -17,15 +17,27 @@ Result<ConstMatrix> matrix_of(const Checkpoint& checkpoint, const std::string& n
                               std::int64_t cols) {
   const StoredTensor* stored = checkpoint.find(name);
   if (stored == nullptr) {
-    return Error{ErrorKind::input, "TE0652", "the checkpoint lacks a tensor of the model", checkpoint.path(), name,
-                 "no such tensor", {}, ""};
+    return Error{ErrorKind::input,
+                 "TE0652",
+                 "the checkpoint lacks a tensor of the model",
+                 checkpoint.path(),
+                 name,
+                 "no such tensor",
+                 {},
+                 ""};
   }
   StoredTensor tensor = *stored;
   if (tensor.shape.size() == 1) tensor.shape.insert(tensor.shape.begin(), 1);
   Result<ConstMatrix> matrix = dense_matrix(tensor);
   if (matrix && (matrix->rows != rows || matrix->cols != cols)) {
-    return Error{ErrorKind::input, "TE0652", "a tensor's shape differs from the configuration", name,
-                 fmt::format("[{}, {}]", rows, cols), fmt::format("[{}, {}]", matrix->rows, matrix->cols), {}, ""};
+    return Error{ErrorKind::input,
+                 "TE0652",
+                 "a tensor's shape differs from the configuration",
+                 name,
+                 fmt::format("[{}, {}]", rows, cols),
+                 fmt::format("[{}, {}]", matrix->rows, matrix->cols),
+                 {},
+                 ""};
   }
   return matrix;
 }
@@ -62,8 +74,8 @@ Result<DenseLinear> DenseLinear::open(const Checkpoint& checkpoint, const std::v
 Status DenseLinear::apply(std::string_view layer, std::int64_t rows, std::span<const float> x, std::span<float> y) {
   const auto found = weights_.find(layer);
   if (found == weights_.end()) {
-    return Error{ErrorKind::internal, "TE0654", "the forward pass names an unknown layer", std::string(layer), "", "",
-                 {}, ""};
+    return Error{
+        ErrorKind::internal, "TE0654", "the forward pass names an unknown layer", std::string(layer), "", "", {}, ""};
   }
   const Weights& w = found->second;
   float& amax = input_amax_[found->first];
@@ -95,7 +107,7 @@ std::span<const float> DenseLinear::bias(std::string_view layer) const {
 }
 
 Result<std::map<std::string, std::vector<float>, std::less<>>> read_biases(const Checkpoint& checkpoint,
-                                                                          const std::vector<Bert::Layer>& layers) {
+                                                                           const std::vector<Bert::Layer>& layers) {
   std::map<std::string, std::vector<float>, std::less<>> result;
   for (const Bert::Layer& layer : layers) {
     Result<std::vector<float>> bias = read_bias(checkpoint, layer);

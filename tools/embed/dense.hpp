@@ -32,6 +32,6 @@ class DenseLinear : public LinearLayers {
 
 // Biases of the named layers, from a checkpoint whose weights may be quantised.
 Result<std::map<std::string, std::vector<float>, std::less<>>> read_biases(const Checkpoint& checkpoint,
-                                                                          const std::vector<Bert::Layer>& layers);
+                                                                           const std::vector<Bert::Layer>& layers);
 
 }  // namespace tetrad::embed

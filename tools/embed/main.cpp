@@ -1,5 +1,5 @@
-// tetrad-embed MODEL --sentences FILE [--quantized DIR]...: a sentence encoder's forward pass, every linear layer of the
-// quantised checkpoints through Tetrad, compared with the original.
+// tetrad-embed MODEL --sentences FILE [--quantized DIR]...: a sentence encoder's forward pass, every linear layer of
+// the quantised checkpoints through Tetrad, compared with the original.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -46,10 +46,10 @@ double cosine(const std::vector<float>& a, std::size_t i, const std::vector<floa
 struct Pass {
   std::string path;
   std::string scheme;
-  double seconds = 0.0;             // of the forward pass, comparisons excluded
+  double seconds = 0.0;  // of the forward pass, comparisons excluded
   std::vector<float> embeddings;
   std::vector<LayerRecord> layers;
-  std::vector<double> cosines;      // per sentence, against the original
+  std::vector<double> cosines;  // per sentence, against the original
 };
 
 int fail(const Error& error) {
@@ -61,10 +61,14 @@ int fail(const Error& error) {
   if (!error.hint.empty()) fmt::print(stderr, "  try    {}\n", error.hint);
   switch (error.kind) {
     case ErrorKind::usage:
-    case ErrorKind::input: return 2;
-    case ErrorKind::unavailable: return 3;
-    case ErrorKind::check: return 4;
-    case ErrorKind::internal: return 70;
+    case ErrorKind::input:
+      return 2;
+    case ErrorKind::unavailable:
+      return 3;
+    case ErrorKind::check:
+      return 4;
+    case ErrorKind::internal:
+      return 70;
   }
   return 70;
 }
@@ -77,8 +81,8 @@ Result<std::vector<std::string>> read_sentences(const std::string& path) {
     if (!line.empty()) lines.push_back(line);
   }
   if (lines.empty()) {
-    return Error{ErrorKind::input, "TE0655", "no sentences to embed", path, "a text file, one sentence a line", "none", {},
-                 ""};
+    return Error{
+        ErrorKind::input, "TE0655", "no sentences to embed", path, "a text file, one sentence a line", "none", {}, ""};
   }
   return lines;
 }
@@ -113,10 +117,10 @@ Result<Pass> run_quantised(const std::string& path, const BertConfig& config, co
 }
 
 void show_layers(const Pass& pass, std::int64_t rows) {
-  fmt::print("\n{}: {}, {} linear layers through Tetrad, M {}, {:.0f} ms for the forward pass\n", pass.path, pass.scheme,
-             pass.layers.size(), rows, pass.seconds * 1e3);
-  fmt::print("{:<40} {:>9} {:<18} {:>8} {:>9} {:<6} {:>8}\n", "LAYER", "N x K", "KERNEL", "TIME us", "ERR/BOUND", "RESULT",
-             "TO ORIG");
+  fmt::print("\n{}: {}, {} linear layers through Tetrad, M {}, {:.0f} ms for the forward pass\n", pass.path,
+             pass.scheme, pass.layers.size(), rows, pass.seconds * 1e3);
+  fmt::print("{:<40} {:>9} {:<18} {:>8} {:>9} {:<6} {:>8}\n", "LAYER", "N x K", "KERNEL", "TIME us", "ERR/BOUND",
+             "RESULT", "TO ORIG");
   for (const LayerRecord& layer : pass.layers) {
     fmt::print("{:<40} {:>9} {:<18} {:>8.0f} {:>9.4f} {:<6} {:>6.2f} %\n", layer.name,
                fmt::format("{}x{}", layer.n, layer.k), layer.kernel, layer.seconds * 1e6, layer.report.worst_ratio,
@@ -141,7 +145,8 @@ void show_similarity(const std::vector<float>& original, const std::vector<Pass>
   fmt::print("\n");
   for (const Pair& pair : pairs) {
     fmt::print("{:<22} {:>8.4f}", fmt::format("{} and {}", pair.a + 1, pair.b + 1), pair.value);
-    for (const Pass& pass : passes) fmt::print(" {:>8.4f}", cosine(pass.embeddings, pair.a, pass.embeddings, pair.b, h));
+    for (const Pass& pass : passes)
+      fmt::print(" {:>8.4f}", cosine(pass.embeddings, pair.a, pass.embeddings, pair.b, h));
     fmt::print("\n");
   }
 }
@@ -163,8 +168,8 @@ void show_cosines(const std::vector<std::string>& sentences, const std::vector<P
 }
 
 nlohmann::json to_json(const Pass& pass) {
-  nlohmann::json out = {{"path", pass.path}, {"scheme", pass.scheme}, {"forward_time_ns", pass.seconds * 1e9},
-                        {"cosines", pass.cosines}};
+  nlohmann::json out = {
+      {"path", pass.path}, {"scheme", pass.scheme}, {"forward_time_ns", pass.seconds * 1e9}, {"cosines", pass.cosines}};
   out["layers"] = nlohmann::json::array();
   for (const LayerRecord& layer : pass.layers) {
     out["layers"].push_back({{"layer", layer.name},
@@ -212,12 +217,9 @@ int run(const Options& options) {
     passes.push_back(std::move(*pass));
   }
   if (options.json) {
-    nlohmann::json out = {{"schema", "tetrad.embed/1.0"},
-                          {"tetrad", TETRAD_VERSION},
-                          {"model", options.model},
-                          {"sentences", batch.sentences()},
-                          {"tokens", batch.tokens()},
-                          {"original_forward_time_ns", seconds * 1e9}};
+    nlohmann::json out = {{"schema", "tetrad.embed/1.0"}, {"tetrad", TETRAD_VERSION},
+                          {"model", options.model},       {"sentences", batch.sentences()},
+                          {"tokens", batch.tokens()},     {"original_forward_time_ns", seconds * 1e9}};
     out["quantized"] = nlohmann::json::array();
     for (const Pass& pass : passes) out["quantized"].push_back(to_json(pass));
     fmt::print("{}\n", out.dump(2));
@@ -238,8 +240,14 @@ int run(const Options& options) {
   for (const Pass& pass : passes) {
     for (const LayerRecord& layer : pass.layers) {
       if (layer.report.judgement != Judgement::pass) {
-        return fail(Error{ErrorKind::check, "TE0656", "a layer's result is over its bound", layer.name, "",
-                          layer.report.text(), {}, ""});
+        return fail(Error{ErrorKind::check,
+                          "TE0656",
+                          "a layer's result is over its bound",
+                          layer.name,
+                          "",
+                          layer.report.text(),
+                          {},
+                          ""});
       }
     }
   }
@@ -252,7 +260,8 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   tetrad::embed::Options options;
   CLI::App app("Sentence embeddings of a BERT encoder, its linear layers through Tetrad", "tetrad-embed");
-  app.add_option("MODEL", options.model, "Folder of the original checkpoint, with config.json and vocab.txt")->required();
+  app.add_option("MODEL", options.model, "Folder of the original checkpoint, with config.json and vocab.txt")
+      ->required();
   app.add_option("--sentences", options.sentences, "Text file, one sentence a line")->required()->type_name("FILE");
   app.add_option("--quantized", options.quantized, "A quantised checkpoint of the model; may be repeated")
       ->type_name("DIR");

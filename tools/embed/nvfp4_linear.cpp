@@ -16,7 +16,8 @@ namespace {
 // The built row that multiplies 4-bit activations.
 std::string w4a4_row() {
   for (const Candidate& candidate : kernel_candidates()) {
-    if (candidate.built && candidate.acc == Acc::w4a4 && candidate.target.kind == Target::Kind::host) return candidate.name;
+    if (candidate.built && candidate.acc == Acc::w4a4 && candidate.target.kind == Target::Kind::host)
+      return candidate.name;
   }
   return "";
 }
@@ -36,11 +37,15 @@ Result<Nvfp4Linear> Nvfp4Linear::open(const Checkpoint& checkpoint, const std::v
     const auto found = std::find_if(quantised->begin(), quantised->end(),
                                     [&](const NvFp4Layer& layer) { return layer.name == wanted.name; });
     if (found == quantised->end() || found->weight.rows != wanted.out || found->weight.k != wanted.in) {
-      return Error{ErrorKind::input, "TE0657", "a linear layer of the model is not NVFP4 or has another shape",
-                   fmt::format("{}: {}", checkpoint.path(), wanted.name), fmt::format("[{}, {}]", wanted.out, wanted.in),
-                   found == quantised->end() ? "no such layer"
-                                             : fmt::format("[{}, {}]", found->weight.rows, found->weight.k),
-                   {}, fmt::format("tetrad inspect {}", checkpoint.path())};
+      return Error{
+          ErrorKind::input,
+          "TE0657",
+          "a linear layer of the model is not NVFP4 or has another shape",
+          fmt::format("{}: {}", checkpoint.path(), wanted.name),
+          fmt::format("[{}, {}]", wanted.out, wanted.in),
+          found == quantised->end() ? "no such layer" : fmt::format("[{}, {}]", found->weight.rows, found->weight.k),
+          {},
+          fmt::format("tetrad inspect {}", checkpoint.path())};
     }
     result.scheme_ = found->scheme;
     ProblemSet set;
@@ -72,8 +77,8 @@ Result<Nvfp4Linear> Nvfp4Linear::open(const Checkpoint& checkpoint, const std::v
 Status Nvfp4Linear::apply(std::string_view name, std::int64_t rows, std::span<const float> x, std::span<float> y) {
   const auto found = index_.find(name);
   if (found == index_.end()) {
-    return Error{ErrorKind::internal, "TE0654", "the forward pass names an unknown layer", std::string(name), "", "", {},
-                 ""};
+    return Error{
+        ErrorKind::internal, "TE0654", "the forward pass names an unknown layer", std::string(name), "", "", {}, ""};
   }
   Layer& layer = layers_[found->second];
   measure::Operands operands;

@@ -26,9 +26,9 @@ struct LayerRecord {
 
 class Nvfp4Linear : public LinearLayers {
  public:
-  // Plans and binds every layer for `rows` rows. W4A16 checkpoints allow no rounding of the activations. For W4A4 ones the
-  // emulated W4A4 row is forced, so that the error of 4-bit activations shows. The checkpoint must outlive the result.
-  // Errors: (input) a layer that is not NVFP4 or has another shape; those of the planner and of bind.
+  // Plans and binds every layer for `rows` rows. W4A16 checkpoints allow no rounding of the activations. For W4A4 ones
+  // the emulated W4A4 row is forced, so that the error of 4-bit activations shows. The checkpoint must outlive the
+  // result. Errors: (input) a layer that is not NVFP4 or has another shape; those of the planner and of bind.
   static Result<Nvfp4Linear> open(const Checkpoint& checkpoint, const std::vector<Bert::Layer>& layers,
                                   std::int64_t rows, int threads);
 

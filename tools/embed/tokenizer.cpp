@@ -45,7 +45,10 @@ char32_t next_code(std::string_view text, std::size_t& at) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(at++);
   if (lead < 0x80) return lead;
-  const int more = lead >= 0xF0 && lead < 0xF5 ? 3 : lead >= 0xE0 && lead < 0xF0 ? 2 : lead >= 0xC2 && lead < 0xE0 ? 1 : 0;
+  const int more = lead >= 0xF0 && lead < 0xF5   ? 3
+                   : lead >= 0xE0 && lead < 0xF0 ? 2
+                   : lead >= 0xC2 && lead < 0xE0 ? 1
+                                                 : 0;
   if (more == 0 || at + static_cast<std::size_t>(more) > text.size()) return kReplacement;
   auto code = static_cast<char32_t>(lead & (0x3F >> more));
   for (int i = 0; i < more; ++i) {
@@ -112,8 +115,8 @@ std::size_t character_count(std::string_view word) {
 Result<Tokenizer> Tokenizer::open(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) {
-    return Error{ErrorKind::input, "TE0650", "the vocabulary cannot be read", path, "a vocab.txt file", "no such file",
-                 {}, ""};
+    return Error{
+        ErrorKind::input, "TE0650", "the vocabulary cannot be read", path, "a vocab.txt file", "no such file", {}, ""};
   }
   Tokenizer tokenizer;
   std::string line;
@@ -127,8 +130,14 @@ Result<Tokenizer> Tokenizer::open(const std::string& path) {
   for (const auto& [token, slot] : special) {
     const auto found = tokenizer.ids_.find(token);
     if (found == tokenizer.ids_.end()) {
-      return Error{ErrorKind::input, "TE0650", "the vocabulary lacks a special token", path, token,
-                   fmt::format("{} other tokens", id), {}, ""};
+      return Error{ErrorKind::input,
+                   "TE0650",
+                   "the vocabulary lacks a special token",
+                   path,
+                   token,
+                   fmt::format("{} other tokens", id),
+                   {},
+                   ""};
     }
     *slot = found->second;
   }

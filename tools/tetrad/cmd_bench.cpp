@@ -72,8 +72,14 @@ Result<std::vector<ProblemSet>> read_problems(const Options& options) {
       sets.push_back(std::move(*set));
     }
     if (sets.empty()) {
-      return Error{ErrorKind::input, "TE0668", "the file holds no problem", options.what, "a problem text a line", "none",
-                   {}, ""};
+      return Error{ErrorKind::input,
+                   "TE0668",
+                   "the file holds no problem",
+                   options.what,
+                   "a problem text a line",
+                   "none",
+                   {},
+                   ""};
     }
   }
   if (!options.m.empty()) {
@@ -89,7 +95,7 @@ Result<std::vector<ProblemSet>> read_problems(const Options& options) {
 
 // Kernels to time for each m: the asked ones, or every eligible one with code.
 Result<std::map<std::string, std::vector<std::int64_t>>> kernels_for(const Options& options, const Host& host,
-                                                                    const ProblemSet& set) {
+                                                                     const ProblemSet& set) {
   std::map<std::string, std::vector<std::int64_t>> result;
   for (const std::string& kernel : options.kernels) {
     const Result<Plan> plan = measure::plan_here(set, host.device, kernel, true);
@@ -192,9 +198,9 @@ Status bench_set(Context& context, const Options& options, const Host& host, con
 double per_second(const Row& row, double amount) { return row.timing.runs > 0 ? amount / row.timing.median_s : 0.0; }
 
 std::string markdown(const std::vector<Row>& rows, const HostRoof& roof) {
-  std::string out = fmt::format("Host: {:.1f} GB/s read ({}), {:.0f} GFLOP/s fp32 multiply-add, {} threads, {}.\n",
-                                roof.read_bytes_per_s * 1e-9, roof.read_kernel, roof.fma_flops_per_s * 1e-9, roof.threads,
-                                roof.isa);
+  std::string out =
+      fmt::format("Host: {:.1f} GB/s read ({}), {:.0f} GFLOP/s fp32 multiply-add, {} threads, {}.\n",
+                  roof.read_bytes_per_s * 1e-9, roof.read_kernel, roof.fma_flops_per_s * 1e-9, roof.threads, roof.isa);
   out += "Medians; spread is p10 to p90. Weights are cold. Roof: read bandwidth (m) or multiply-add rate (c).\n";
   const Problem* last = nullptr;
   for (const Row& row : rows) {
@@ -202,13 +208,15 @@ std::string markdown(const std::vector<Row>& rows, const HostRoof& roof) {
       Problem title = row.problem;
       title.m = 1;
       out += fmt::format("\n`{}`\n\n", to_text(title).substr(3));
-      out += "|    m | kernel             |       time | spread                |  GB/s | GFLOP/s | % roof | verified |\n";
-      out += "|-----:|:-------------------|-----------:|:----------------------|------:|--------:|-------:|:---------|\n";
+      out +=
+          "|    m | kernel             |       time | spread                |  GB/s | GFLOP/s | % roof | verified |\n";
+      out +=
+          "|-----:|:-------------------|-----------:|:----------------------|------:|--------:|-------:|:---------|\n";
     }
     last = &row.problem;
     const bool timed = row.timing.runs > 0;
-    out += fmt::format("| {:>4} | {:<18} | {:>10} | {:<21} | {:>5.1f} | {:>7.1f} | {:>5.0f}{} | {:<8} |\n", row.problem.m,
-                       row.kernel, timed ? time_text(row.timing.median_s) : "-",
+    out += fmt::format("| {:>4} | {:<18} | {:>10} | {:<21} | {:>5.1f} | {:>7.1f} | {:>5.0f}{} | {:<8} |\n",
+                       row.problem.m, row.kernel, timed ? time_text(row.timing.median_s) : "-",
                        timed ? fmt::format("{} to {}", time_text(row.timing.low_s), time_text(row.timing.high_s)) : "-",
                        per_second(row, row.bytes) * 1e-9, per_second(row, flops(row.problem)) * 1e-9,
                        100.0 * per_second(row, row.roof.seconds), row.roof.memory ? "m" : "c",
@@ -226,12 +234,13 @@ std::string csv(const std::vector<Row>& rows) {
       "problem,m,n,k,kernel,time_ns,time_p10_ns,time_p90_ns,runs,bytes,bytes_per_s,flop_per_s,roof_time_ns,roof_by,"
       "roof_share,judgement,bound_ratio,compared\n";
   for (const Row& row : rows) {
-    out += fmt::format("{},{},{},{},{},{:.1f},{:.1f},{:.1f},{},{:.0f},{:.6g},{:.6g},{:.1f},{},{:.4f},{},{:.4g},\"{}\"\n",
-                       to_text(row.problem), row.problem.m, row.problem.n, row.problem.k, row.kernel,
-                       row.timing.median_s * 1e9, row.timing.low_s * 1e9, row.timing.high_s * 1e9, row.timing.runs,
-                       row.bytes, per_second(row, row.bytes), per_second(row, flops(row.problem)), row.roof.seconds * 1e9,
-                       row.roof.memory ? "memory" : "compute", per_second(row, row.roof.seconds),
-                       measure::word(row.checked.report.judgement), row.checked.report.worst_ratio, row.checked.compared);
+    out +=
+        fmt::format("{},{},{},{},{},{:.1f},{:.1f},{:.1f},{},{:.0f},{:.6g},{:.6g},{:.1f},{},{:.4f},{},{:.4g},\"{}\"\n",
+                    to_text(row.problem), row.problem.m, row.problem.n, row.problem.k, row.kernel,
+                    row.timing.median_s * 1e9, row.timing.low_s * 1e9, row.timing.high_s * 1e9, row.timing.runs,
+                    row.bytes, per_second(row, row.bytes), per_second(row, flops(row.problem)), row.roof.seconds * 1e9,
+                    row.roof.memory ? "memory" : "compute", per_second(row, row.roof.seconds),
+                    measure::word(row.checked.report.judgement), row.checked.report.worst_ratio, row.checked.compared);
   }
   return out;
 }
@@ -241,8 +250,11 @@ nlohmann::json to_json(Context& context, const std::vector<Row>& rows, const Hos
   put_roof(out, roof);
   out["rows"] = nlohmann::json::array();
   for (const Row& row : rows) {
-    nlohmann::json item = {{"problem", to_text(row.problem)}, {"m", row.problem.m}, {"n", row.problem.n},
-                           {"k", row.problem.k}, {"kernel", row.kernel}};
+    nlohmann::json item = {{"problem", to_text(row.problem)},
+                           {"m", row.problem.m},
+                           {"n", row.problem.n},
+                           {"k", row.problem.k},
+                           {"kernel", row.kernel}};
     put_timing(item, row.timing);
     item["bytes"] = row.bytes;
     item["bytes_per_s"] = per_second(row, row.bytes);
@@ -266,7 +278,8 @@ std::string plot(const std::vector<std::vector<Row>>& sets) {
     panel.y_label = "median time per call";
     std::map<std::int64_t, double> roof;
     for (const Row& row : rows) {
-      if (panel.series.empty() || panel.series.back().name != row.kernel) panel.series.push_back({row.kernel, {}, false});
+      if (panel.series.empty() || panel.series.back().name != row.kernel)
+        panel.series.push_back({row.kernel, {}, false});
       if (row.timing.runs > 0) panel.series.back().points.emplace_back(row.problem.m, row.timing.median_s);
       roof[row.problem.m] = row.roof.seconds;
     }
@@ -287,11 +300,12 @@ int bench(Context& context, const Options& options) {
   std::vector<Row> rows;
   for (const ProblemSet& set : *sets) {
     by_set.emplace_back();
-    if (Status done = bench_set(context, options, host, set, by_set.back()); !done) return report(context, done.error());
+    if (Status done = bench_set(context, options, host, set, by_set.back()); !done)
+      return report(context, done.error());
     rows.insert(rows.end(), by_set.back().begin(), by_set.back().end());
   }
   const std::string format = context.json ? "json" : options.format;
-  const std::string text = format == "json" ? to_json(context, rows, host.roof).dump(2) + "\n"
+  const std::string text = format == "json"  ? to_json(context, rows, host.roof).dump(2) + "\n"
                            : format == "csv" ? csv(rows)
                                              : markdown(rows, host.roof);
   if (!options.svg.empty()) {

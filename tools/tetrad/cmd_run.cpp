@@ -51,8 +51,14 @@ struct Host {
 };
 
 Error bad_activations(const std::string& file, std::string need, std::string have) {
-  return Error{ErrorKind::input, "TE0664", "the activations do not fit the layer", file, std::move(need), std::move(have),
-               {}, ""};
+  return Error{ErrorKind::input,
+               "TE0664",
+               "the activations do not fit the layer",
+               file,
+               std::move(need),
+               std::move(have),
+               {},
+               ""};
 }
 
 // The tensor of the layer, or the only tensor of the file.
@@ -106,8 +112,8 @@ Status run_layer(const Options& options, const Host& host, const std::string& la
     if (dense != nullptr) {
       const measure::Sample sample =
           measure::choose_sample(m, row.problem.n, row.problem.k, measure::kReferenceBudget, kSeed);
-      row.to_dense =
-          measure::relative_to_dense(operands.x, *dense, operands.bias, std::as_const(y).view(), sample, options.threads);
+      row.to_dense = measure::relative_to_dense(operands.x, *dense, operands.bias, std::as_const(y).view(), sample,
+                                                options.threads);
     }
     Result<measure::Timing> timing =
         measure::time_calls(kMinSeconds, kMinRuns, [&](std::int64_t) { return kernel->launch(args); });
@@ -122,8 +128,8 @@ Status run_problem(const Options& options, const Host& host, const ProblemSet& s
   const Result<measure::RandomOperands> random =
       measure::RandomOperands::make(set.base, set.m.back(), kSeed, options.threads);
   if (!random) return random.error();
-  return run_layer(options, host, "random weights", set, [&](std::int64_t m) { return random->view(m); }, nullptr, true,
-                   rows);
+  return run_layer(
+      options, host, "random weights", set, [&](std::int64_t m) { return random->view(m); }, nullptr, true, rows);
 }
 
 // The unquantised weight of a layer, if the source has one that fits.
@@ -134,9 +140,14 @@ Result<std::optional<ConstMatrix>> dense_weight(const std::optional<Checkpoint>&
   const Result<ConstMatrix> matrix = dense_matrix(*tensor);
   if (!matrix) return matrix.error();
   if (matrix->rows != layer.weight.rows || matrix->cols != layer.weight.k) {
-    return Error{ErrorKind::input, "TE0665", "the source's weight has another shape than the quantised one",
-                 layer.name + ".weight", fmt::format("[{}, {}]", layer.weight.rows, layer.weight.k),
-                 fmt::format("[{}, {}]", matrix->rows, matrix->cols), {}, ""};
+    return Error{ErrorKind::input,
+                 "TE0665",
+                 "the source's weight has another shape than the quantised one",
+                 layer.name + ".weight",
+                 fmt::format("[{}, {}]", layer.weight.rows, layer.weight.k),
+                 fmt::format("[{}, {}]", matrix->rows, matrix->cols),
+                 {},
+                 ""};
   }
   return std::optional<ConstMatrix>(*matrix);
 }
@@ -150,14 +161,19 @@ Status run_checkpoint(Context& context, const Options& options, const Host& host
   for (const NvFp4Layer& layer : *layers) names.push_back(layer.name);
   std::erase_if(*layers, [&](const NvFp4Layer& layer) { return !core::glob_match(options.layer, layer.name); });
   if (layers->empty()) {
-    return Error{ErrorKind::input, "TE0666", names.empty() ? "the checkpoint has no NVFP4 layer" : "no NVFP4 layer matches",
-                 options.what, names.empty() ? "at least one" : options.layer,
-                 names.empty() ? "none" : fmt::format("{} layers, {} the first", names.size(), names.front()), {},
+    return Error{ErrorKind::input,
+                 "TE0666",
+                 names.empty() ? "the checkpoint has no NVFP4 layer" : "no NVFP4 layer matches",
+                 options.what,
+                 names.empty() ? "at least one" : options.layer,
+                 names.empty() ? "none" : fmt::format("{} layers, {} the first", names.size(), names.front()),
+                 {},
                  fmt::format("tetrad inspect {}", options.what)};
   }
   std::optional<Checkpoint> source;
   std::optional<Checkpoint> activations;
-  for (const auto& [path, into] : {std::pair{&options.source, &source}, std::pair{&options.activations, &activations}}) {
+  for (const auto& [path, into] :
+       {std::pair{&options.source, &source}, std::pair{&options.activations, &activations}}) {
     if (path->empty()) continue;
     Result<Checkpoint> opened = Checkpoint::open(*path);
     if (!opened) return opened.error();
@@ -239,9 +255,9 @@ nlohmann::json to_json(const Row& row) {
 
 void show(Context& context, const Options& options, const Host& host, const std::vector<Row>& rows) {
   const bool dense = std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.to_dense.has_value(); });
-  std::vector<Table::Column> columns = {{"LAYER", false, true}, {"N x K", true}, {"M", true},         {"KERNEL"},
-                                        {"TIME", true},         {"GB/s", true},  {"% ROOF", true},    {"ERR/BOUND", true},
-                                        {"RESULT"}};
+  std::vector<Table::Column> columns = {
+      {"LAYER", false, true}, {"N x K", true},  {"M", true},         {"KERNEL"}, {"TIME", true},
+      {"GB/s", true},         {"% ROOF", true}, {"ERR/BOUND", true}, {"RESULT"}};
   if (dense) columns.push_back({"TO UNQUANT", true});
   Table table(columns);
   for (const Row& row : rows) {
@@ -259,10 +275,11 @@ void show(Context& context, const Options& options, const Host& host, const std:
     table.row(std::move(cells));
   }
   print(table.text(context));
-  print(fmt::format("roof      {} read, {} fp32 multiply-add, {} threads ({}); m memory, c compute; weights that fit in "
-                    "the cache are read from it\n",
-                    rate_text(host.roof.read_bytes_per_s, "B/s"), rate_text(host.roof.fma_flops_per_s, "FLOP/s"),
-                    host.roof.threads, host.roof.isa));
+  print(
+      fmt::format("roof      {} read, {} fp32 multiply-add, {} threads ({}); m memory, c compute; weights that fit in "
+                  "the cache are read from it\n",
+                  rate_text(host.roof.read_bytes_per_s, "B/s"), rate_text(host.roof.fma_flops_per_s, "FLOP/s"),
+                  host.roof.threads, host.roof.isa));
   std::map<std::string, std::size_t> compared;
   for (const Row& row : rows) ++compared[row.checked.compared];
   for (const auto& [text, count] : compared) print(fmt::format("compared  {} rows of the table: {}\n", count, text));
@@ -273,11 +290,17 @@ void show(Context& context, const Options& options, const Host& host, const std:
 
 int run(Context& context, const Options& options) {
   if (!options.record_amax.empty() && options.activations.empty()) {
-    return report(context, Error{ErrorKind::usage, "TE0667", "--record-amax needs real activations", "",
-                                 "--activations FILE", "random activations", {}, ""});
+    return report(context, Error{ErrorKind::usage,
+                                 "TE0667",
+                                 "--record-amax needs real activations",
+                                 "",
+                                 "--activations FILE",
+                                 "random activations",
+                                 {},
+                                 ""});
   }
-  const bool is_path = std::filesystem::exists(options.what) ||
-                       options.what.find('/') != std::string::npos || options.what.ends_with(".safetensors");
+  const bool is_path = std::filesystem::exists(options.what) || options.what.find('/') != std::string::npos ||
+                       options.what.ends_with(".safetensors");
   ProblemSet set;
   if (!is_path) {
     Result<ProblemSet> parsed = parse_problem(options.what);
@@ -289,10 +312,17 @@ int run(Context& context, const Options& options) {
       set.m = std::move(*list);
       set.base.m = set.m.front();
     }
-    for (const auto& [flag, value] : {std::pair{"--activations", &options.activations}, std::pair{"--source", &options.source}}) {
+    for (const auto& [flag, value] :
+         {std::pair{"--activations", &options.activations}, std::pair{"--source", &options.source}}) {
       if (!value->empty()) {
-        return report(context, Error{ErrorKind::usage, "TE0667", fmt::format("{} goes with a checkpoint", flag), "",
-                                     "a checkpoint", "a problem", {}, ""});
+        return report(context, Error{ErrorKind::usage,
+                                     "TE0667",
+                                     fmt::format("{} goes with a checkpoint", flag),
+                                     "",
+                                     "a checkpoint",
+                                     "a problem",
+                                     {},
+                                     ""});
       }
     }
   }
@@ -301,8 +331,7 @@ int run(Context& context, const Options& options) {
   host.roof = measure_host(options.threads);
   host.device = host_device(host.roof);
   std::vector<Row> rows;
-  const Status done =
-      is_path ? run_checkpoint(context, options, host, rows) : run_problem(options, host, set, rows);
+  const Status done = is_path ? run_checkpoint(context, options, host, rows) : run_problem(options, host, set, rows);
   if (!done) return report(context, done.error());
   if (context.json) {
     nlohmann::json out = document(context, "tetrad.run/1.0");

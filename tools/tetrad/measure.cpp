@@ -175,12 +175,24 @@ RandomOperands::RandomOperands(std::vector<Weights> weights, Dense x, std::vecto
 Result<RandomOperands> RandomOperands::make(const Problem& problem, std::int64_t max_m, std::uint64_t seed,
                                             int threads) {
   if (problem.rows == RowLayout::masked) {
-    return Error{ErrorKind::unavailable, "TE0663", "random operands cannot be made for this row layout",
-                 to_text(problem), "rows=contiguous", "rows=masked", {}, ""};
+    return Error{ErrorKind::unavailable,
+                 "TE0663",
+                 "random operands cannot be made for this row layout",
+                 to_text(problem),
+                 "rows=contiguous",
+                 "rows=masked",
+                 {},
+                 ""};
   }
   if (problem.w != DType::nvfp4) {
-    return Error{ErrorKind::unavailable, "TE0663", "random operands cannot be made for these weights",
-                 to_text(problem), "w=nvfp4", fmt::format("w={}", name(problem.w)), {}, ""};
+    return Error{ErrorKind::unavailable,
+                 "TE0663",
+                 "random operands cannot be made for these weights",
+                 to_text(problem),
+                 "w=nvfp4",
+                 fmt::format("w={}", name(problem.w)),
+                 {},
+                 ""};
   }
   Dense x = random_normal(problem.a, max_m, problem.k, seed, threads);
   const Result<float> amax = absmax(std::as_const(x).view(), threads);

@@ -37,12 +37,13 @@ Result<JudgeReport> compare(const Candidate& kernel, const ConstMatrix& x, const
   for (std::size_t c = 0; c < sample.cols.size(); ++c) {
     if (bias != nullptr) bias_part.push_back(bias[sample.cols[c]]);
     for (std::size_t r = 0; r < sample.rows.size(); ++r) {
-      y_part.set(static_cast<std::int64_t>(r), static_cast<std::int64_t>(c), element(y, sample.rows[r], sample.cols[c]));
+      y_part.set(static_cast<std::int64_t>(r), static_cast<std::int64_t>(c),
+                 element(y, sample.rows[r], sample.cols[c]));
     }
   }
   const QuantizedTensor part = weight_part.view();
-  const Result<Reference> reference = exact_product({&part, 1}, x_part.view(), kernel.acc,
-                                                    bias == nullptr ? nullptr : bias_part.data(), {}, threads);
+  const Result<Reference> reference =
+      exact_product({&part, 1}, x_part.view(), kernel.acc, bias == nullptr ? nullptr : bias_part.data(), {}, threads);
   if (!reference) return reference.error();
   JudgeOptions options;
   options.k = weight.k;
@@ -64,31 +65,32 @@ double relative_to_dense(const ConstMatrix& x, const ConstMatrix& weight, const 
   std::mutex mutex;
   double error = 0.0;
   double norm = 0.0;
-  parallel_for(static_cast<std::int64_t>(sample.cols.size()), 4, threads, [&](std::int64_t begin, std::int64_t end, int) {
-    std::vector<double> w(size(k));
-    double my_error = 0.0;
-    double my_norm = 0.0;
-    for (std::int64_t c = begin; c < end; ++c) {
-      const std::int64_t col = sample.cols[size(c)];
-      for (std::int64_t i = 0; i < k; ++i) w[size(i)] = element(weight, col, i);
-      for (std::int64_t first = 0; first < rows; first += kRowBlock) {
-        const double* block = blocks.data() + first * k;
-        double sum[kRowBlock] = {};
-        for (std::int64_t i = 0; i < k; ++i) {
-          for (std::int64_t r = 0; r < kRowBlock; ++r) sum[r] += block[i * kRowBlock + r] * w[size(i)];
-        }
-        for (std::int64_t r = 0; r < std::min(kRowBlock, rows - first); ++r) {
-          const double exact = sum[r] + (bias != nullptr ? bias[col] : 0.0);
-          const double difference = element(y, sample.rows[size(first + r)], col) - exact;
-          my_error += difference * difference;
-          my_norm += exact * exact;
-        }
-      }
-    }
-    const std::lock_guard lock(mutex);
-    error += my_error;
-    norm += my_norm;
-  });
+  parallel_for(static_cast<std::int64_t>(sample.cols.size()), 4, threads,
+               [&](std::int64_t begin, std::int64_t end, int) {
+                 std::vector<double> w(size(k));
+                 double my_error = 0.0;
+                 double my_norm = 0.0;
+                 for (std::int64_t c = begin; c < end; ++c) {
+                   const std::int64_t col = sample.cols[size(c)];
+                   for (std::int64_t i = 0; i < k; ++i) w[size(i)] = element(weight, col, i);
+                   for (std::int64_t first = 0; first < rows; first += kRowBlock) {
+                     const double* block = blocks.data() + first * k;
+                     double sum[kRowBlock] = {};
+                     for (std::int64_t i = 0; i < k; ++i) {
+                       for (std::int64_t r = 0; r < kRowBlock; ++r) sum[r] += block[i * kRowBlock + r] * w[size(i)];
+                     }
+                     for (std::int64_t r = 0; r < std::min(kRowBlock, rows - first); ++r) {
+                       const double exact = sum[r] + (bias != nullptr ? bias[col] : 0.0);
+                       const double difference = element(y, sample.rows[size(first + r)], col) - exact;
+                       my_error += difference * difference;
+                       my_norm += exact * exact;
+                     }
+                   }
+                 }
+                 const std::lock_guard lock(mutex);
+                 error += my_error;
+                 norm += my_norm;
+               });
   return norm == 0.0 ? 0.0 : std::sqrt(error / norm);
 }
 
@@ -110,9 +112,10 @@ Result<Checked> check(const Candidate& kernel, const Operands& operands, const C
     const Result<JudgeReport> report =
         compare(kernel, rows_of(operands.x), weight, operands.bias, rows_of(y), sample, threads);
     if (!report) return report.error();
-    const bool worse = result.compared.empty() ||
-                       (result.report.judgement == Judgement::pass && report->judgement != Judgement::pass) ||
-                       (result.report.judgement == report->judgement && report->worst_ratio > result.report.worst_ratio);
+    const bool worse =
+        result.compared.empty() ||
+        (result.report.judgement == Judgement::pass && report->judgement != Judgement::pass) ||
+        (result.report.judgement == report->judgement && report->worst_ratio > result.report.worst_ratio);
     if (worse) result.report = *report;
     if (result.compared.empty() || !sample.full()) result.compared = sample.text() + (groups > 1 ? ", per group" : "");
   }
