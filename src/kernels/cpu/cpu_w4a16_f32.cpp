@@ -20,7 +20,7 @@
 namespace tetrad::kernels {
 
 inline constexpr std::int64_t kDepth = kW4A16Chunk;
-inline constexpr std::int64_t kDense = 24;  // rows of weights dequantised at once
+inline constexpr std::int64_t kDense = 12;  // rows of weights dequantised at once
 inline constexpr std::int64_t kLanes = 8;   // partial sums per result
 // Prefetch distance along a row of codes: about 100 ns at 15 GB/s.
 inline constexpr std::int64_t kAhead = 1024;
@@ -97,59 +97,61 @@ float SumLanes(__m256 v) {
   return sum_lanes(lanes);
 }
 
-// Four rows of weights times one of activations, decoded on the fly. Each sum is a variable of its own: arrays of them
-// are kept in memory by the compiler.
-void FourRows(const Panel& panel, std::int64_t j) {
+// R rows of weights times one of activations, decoded on the fly.
+template <int R>
+void Rows(const Panel& panel, std::int64_t j) {
   const QuantizedTensor& w = *panel.weights;
-  const std::uint8_t* codes = w.codes + (panel.n + j) * w.code_stride;
-  const std::uint8_t* scales = w.scales + (panel.n + j) * w.scale_stride;
   const std::int64_t code = w.code_stride;
   const std::int64_t scale = w.scale_stride;
+  const std::uint8_t* codes = w.codes + (panel.n + j) * code;
+  const std::uint8_t* scales = w.scales + (panel.n + j) * scale;
   const auto* x = reinterpret_cast<const float*>(panel.x);
-  __m256 a = _mm256_setzero_ps();
-  __m256 b = a;
-  __m256 c = a;
-  __m256 d = a;
-  __m256 unused = a;
-  for (std::int64_t step = 0; step < w.k / kStep; ++step) {
-    for (int r = 0; r < 4; ++r) _mm_prefetch(reinterpret_cast<const char*>(codes + r * code) + kAhead, _MM_HINT_T0);
-    RowStep<false>(codes, scales, x, x, a, unused);
-    RowStep<false>(codes + code, scales + scale, x, x, b, unused);
-    RowStep<false>(codes + 2 * code, scales + 2 * scale, x, x, c, unused);
-    RowStep<false>(codes + 3 * code, scales + 3 * scale, x, x, d, unused);
+  const std::int64_t steps = w.k / kStep;
+  // The last bytes of a row prefetch the first of the row R further on.
+  const std::int64_t turn = steps - kAhead / (kStep / 2);
+  __m256 sums[R];
+#pragma GCC unroll 4
+  for (int r = 0; r < R; ++r) sums[r] = _mm256_setzero_ps();
+  for (std::int64_t step = 0; step < steps; ++step) {
+    const std::int64_t ahead = kAhead + (step < turn ? 0 : (R - 1) * code);
+    _mm_prefetch(reinterpret_cast<const char*>(scales) + (R + step % R) * scale, _MM_HINT_T0);
+#pragma GCC unroll 4
+    for (int r = 0; r < R; ++r) {
+      _mm_prefetch(reinterpret_cast<const char*>(codes) + r * code + ahead, _MM_HINT_T0);
+      __m256 unused = sums[r];
+      RowStep<false>(codes + r * code, scales + r * scale, x, x, sums[r], unused);
+    }
     codes += kStep / 2;
     scales += kStep / kBlock;
     x += kStep;
   }
-  if (const std::int64_t rest = w.k % kStep; rest != 0) {
-    const TailStep tails[4] = {{codes, scales, rest},
-                               {codes + code, scales + scale, rest},
-                               {codes + 2 * code, scales + 2 * scale, rest},
-                               {codes + 3 * code, scales + 3 * scale, rest}};
-    RowStep<false>(tails[0].codes, tails[0].scales, x, x, a, unused);
-    RowStep<false>(tails[1].codes, tails[1].scales, x, x, b, unused);
-    RowStep<false>(tails[2].codes, tails[2].scales, x, x, c, unused);
-    RowStep<false>(tails[3].codes, tails[3].scales, x, x, d, unused);
+  alignas(32) float lanes[R][kLanes];
+#pragma GCC unroll 4
+  for (int r = 0; r < R; ++r) _mm256_store_ps(lanes[r], sums[r]);
+  for (int r = 0; r < R; ++r) {
+    if (w.k % kStep != 0) {
+      const TailStep tail(codes + r * code, scales + r * scale, w.k % kStep);
+      __m256 sum = _mm256_load_ps(lanes[r]);
+      __m256 unused = sum;
+      RowStep<false>(tail.codes, tail.scales, x, x, sum, unused);
+      _mm256_store_ps(lanes[r], sum);
+    }
+    panel.sums[j + r] = sum_lanes(lanes[r]);
   }
-  panel.sums[j] = SumLanes(a);
-  panel.sums[j + 1] = SumLanes(b);
-  panel.sums[j + 2] = SumLanes(c);
-  panel.sums[j + 3] = SumLanes(d);
 }
 
-// One row of weights times one or two of activations.
-template <bool kTwo>
-void OneRow(const Panel& panel, std::int64_t j) {
+// One row of weights times two of activations.
+void OneByTwo(const Panel& panel, std::int64_t j) {
   const QuantizedTensor& w = *panel.weights;
   const std::uint8_t* codes = w.codes + (panel.n + j) * w.code_stride;
   const std::uint8_t* scales = w.scales + (panel.n + j) * w.scale_stride;
   const auto* x = reinterpret_cast<const float*>(panel.x);
-  const float* second = kTwo ? x + panel.x_stride / static_cast<std::int64_t>(sizeof(float)) : x;
+  const float* second = x + panel.x_stride / static_cast<std::int64_t>(sizeof(float));
   __m256 a = _mm256_setzero_ps();
   __m256 b = a;
   for (std::int64_t step = 0; step < w.k / kStep; ++step) {
     _mm_prefetch(reinterpret_cast<const char*>(codes) + kAhead, _MM_HINT_T0);
-    RowStep<kTwo>(codes, scales, x, second, a, b);
+    RowStep<true>(codes, scales, x, second, a, b);
     codes += kStep / 2;
     scales += kStep / kBlock;
     x += kStep;
@@ -157,20 +159,20 @@ void OneRow(const Panel& panel, std::int64_t j) {
   }
   if (w.k % kStep != 0) {
     const TailStep tail(codes, scales, w.k % kStep);
-    RowStep<kTwo>(tail.codes, tail.scales, x, second, a, b);
+    RowStep<true>(tail.codes, tail.scales, x, second, a, b);
   }
   panel.sums[j] = SumLanes(a);
-  if (kTwo) panel.sums[kPanel + j] = SumLanes(b);
+  panel.sums[kPanel + j] = SumLanes(b);
 }
 
 void OneRowPanel(const Panel& panel) {
   std::int64_t j = 0;
-  for (; j + 4 <= panel.count; j += 4) FourRows(panel, j);
-  for (; j < panel.count; ++j) OneRow<false>(panel, j);
+  for (; j + 4 <= panel.count; j += 4) Rows<4>(panel, j);
+  for (; j < panel.count; ++j) Rows<1>(panel, j);
 }
 
 void TwoRowPanel(const Panel& panel) {
-  for (std::int64_t j = 0; j < panel.count; ++j) OneRow<true>(panel, j);
+  for (std::int64_t j = 0; j < panel.count; ++j) OneByTwo(panel, j);
 }
 
 void DequantizeStep(const std::uint8_t* codes, const std::uint8_t* s, float* out) {
@@ -184,23 +186,32 @@ void DequantizeStep(const std::uint8_t* codes, const std::uint8_t* s, float* out
   }
 }
 
-// sums[i, j, lane] += x[i] * w[j] for M x N results over `steps` steps.
+// sums[i, j, lane] += x[i] * w[j] for M x N results over `steps` steps. Unrolled by pragma, so that the compiler sees
+// constant indices and keeps `acc` in registers throughout.
 template <int M, int N>
 void Tile(const float* x, std::int64_t x_stride, const float* w, std::int64_t steps, float* sums) {
   __m256 acc[M][N];
-  for (int i = 0; i < M; ++i)
-    for (int j = 0; j < N; ++j) acc[i][j] = _mm256_load_ps(sums + (i * kPanel + j) * kLanes);
   const float* rows[M];
-  for (int i = 0; i < M; ++i) rows[i] = x + i * x_stride;
+#pragma GCC unroll 4
+  for (int i = 0; i < M; ++i) {
+    rows[i] = x + i * x_stride;
+#pragma GCC unroll 3
+    for (int j = 0; j < N; ++j) acc[i][j] = _mm256_load_ps(sums + (i * kPanel + j) * kLanes);
+  }
   for (std::int64_t p = 0; p < steps * kStep; p += kLanes) {
     __m256 b[N];
+#pragma GCC unroll 3
     for (int j = 0; j < N; ++j) b[j] = _mm256_load_ps(w + j * kDepth + p);
+#pragma GCC unroll 4
     for (int i = 0; i < M; ++i) {
       const __m256 a = _mm256_loadu_ps(rows[i] + p);
+#pragma GCC unroll 3
       for (int j = 0; j < N; ++j) acc[i][j] = _mm256_fmadd_ps(a, b[j], acc[i][j]);
     }
   }
+#pragma GCC unroll 4
   for (int i = 0; i < M; ++i)
+#pragma GCC unroll 3
     for (int j = 0; j < N; ++j) _mm256_store_ps(sums + (i * kPanel + j) * kLanes, acc[i][j]);
 }
 

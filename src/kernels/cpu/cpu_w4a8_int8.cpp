@@ -113,11 +113,11 @@ HWY_INLINE __m256 DotInt8(const Weights128& w, const Int8Step& x, __m256 sum) {
   return _mm256_fmadd_ps(dots, _mm256_mul_ps(w.scales, _mm256_load_ps(x.scales)), sum);
 }
 
-// R rows of weights times one of activations.
+// R rows of weights from `j` on times row i of activations, which is one chunk.
 template <int R>
-void Rows8(const Panel& panel, std::int64_t j) {
+void Rows8(const Panel& panel, std::int64_t i, std::int64_t j) {
   const QuantizedTensor& w = *panel.weights;
-  const auto* x = reinterpret_cast<const Int8Step*>(panel.x);
+  const auto* x = reinterpret_cast<const Int8Step*>(panel.x + i * panel.x_stride);
   const std::int64_t code = w.code_stride;
   const std::int64_t scale = w.scale_stride;
   const std::uint8_t* codes = w.codes + (panel.n + j) * code;
@@ -126,11 +126,13 @@ void Rows8(const Panel& panel, std::int64_t j) {
   // The last bytes of a row prefetch the first of the row R further on.
   const std::int64_t turn = steps - kInt8Ahead / (kInt8Step / 2);
   __m256 sums[R];
+#pragma GCC unroll 4
   for (int r = 0; r < R; ++r) sums[r] = _mm256_setzero_ps();
   for (std::int64_t step = 0; step < steps; ++step, ++x) {
     const std::int64_t ahead = kInt8Ahead + (step < turn ? 0 : (R - 1) * code);
     const std::int64_t scale_row = R + step % R;
     _mm_prefetch(reinterpret_cast<const char*>(scales) + scale_row * scale, _MM_HINT_T0);
+#pragma GCC unroll 4
     for (int r = 0; r < R; ++r) {
       _mm_prefetch(reinterpret_cast<const char*>(codes) + r * code + ahead, _MM_HINT_T0);
       sums[r] = DotInt8(DecodeInt8(codes + r * code, scales + r * scale), *x, sums[r]);
@@ -139,32 +141,38 @@ void Rows8(const Panel& panel, std::int64_t j) {
     scales += kInt8Step / kBlock;
   }
   alignas(32) float lanes[R][kInt8Lanes];
+#pragma GCC unroll 4
   for (int r = 0; r < R; ++r) _mm256_store_ps(lanes[r], sums[r]);
   for (int r = 0; r < R; ++r) {
     if (w.k % kInt8Step != 0) {
       const Int8Tail tail(codes + r * code, scales + r * scale, w.k % kInt8Step);
       _mm256_store_ps(lanes[r], DotInt8(DecodeInt8(tail.codes, tail.scales), *x, _mm256_load_ps(lanes[r])));
     }
-    panel.sums[j + r] = sum_int8_lanes(lanes[r]);
+    panel.sums[i * kPanel + j + r] = sum_int8_lanes(lanes[r]);
   }
 }
 
-void VectorPanel8(const Panel& panel) {
+// Row `i` of activations; the weights of a panel stay in the second-level cache for the next.
+void VectorPanel8(const Panel& panel, std::int64_t i) {
   std::int64_t j = 0;
-  for (; j + 4 <= panel.count; j += 4) Rows8<4>(panel, j);
-  for (; j < panel.count; ++j) Rows8<1>(panel, j);
+  for (; j + 4 <= panel.count; j += 4) Rows8<4>(panel, i, j);
+  for (; j < panel.count; ++j) Rows8<1>(panel, i, j);
 }
 
-// sums[i, lane] += x[i] * w over `steps` steps, for M rows of activations and one row of weights.
+// sums[i, lane] += x[i] * w over `steps` steps, for M rows of activations and one row of weights. Unrolled by pragma,
+// so that the compiler sees constant indices and keeps `acc` in registers throughout.
 template <int M>
 void Column8(const Int8Step* x, std::int64_t x_stride, const WeightStep* w, std::int64_t steps, float* sums) {
   __m256 acc[M];
+#pragma GCC unroll 4
   for (int i = 0; i < M; ++i) acc[i] = _mm256_load_ps(sums + i * kPanel * kInt8Lanes);
   for (std::int64_t s = 0; s < steps; ++s) {
     const Weights128 step = {LoadBytes(w[s].u[0]), LoadBytes(w[s].u[1]), LoadBytes(w[s].u[2]), LoadBytes(w[s].u[3]),
                              _mm256_load_ps(w[s].scales)};
+#pragma GCC unroll 4
     for (int i = 0; i < M; ++i) acc[i] = DotInt8(step, x[i * x_stride + s], acc[i]);
   }
+#pragma GCC unroll 4
   for (int i = 0; i < M; ++i) _mm256_store_ps(sums + i * kPanel * kInt8Lanes, acc[i]);
 }
 
@@ -316,7 +324,10 @@ void MatrixPanel8(const Panel& panel) {
 
 void Multiply8(const Panel& panel) {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
-  if (panel.m == 1) return VectorPanel8(panel);
+  if (panel.m <= 2) {
+    for (std::int64_t i = 0; i < panel.m; ++i) VectorPanel8(panel, i);
+    return;
+  }
 #endif
   MatrixPanel8(panel);
 }

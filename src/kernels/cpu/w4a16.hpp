@@ -10,7 +10,7 @@ namespace tetrad::kernels {
 
 // Elements of k per chunk of packed activations: 24 rows of dequantised weights of a chunk stay in the first-level
 // cache.
-inline constexpr std::int64_t kW4A16Chunk = 256;
+inline constexpr std::int64_t kW4A16Chunk = 512;
 
 // Packed row: fp32, each step of 64 in kStepOrder, zero beyond `count`.
 std::size_t w4a16_packed_bytes(std::int64_t count);
