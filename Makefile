@@ -10,6 +10,7 @@ run: setup
 	TETRAD=$(CURDIR)/$(BUILD)/tools/tetrad/tetrad scripts/run_demo.sh
 
 test: build
+	python3 scripts/fetch_model.py >/dev/null
 	python3 scripts/run_tests.py $(BUILD)
 
 test-oracles:
