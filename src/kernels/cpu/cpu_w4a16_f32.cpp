@@ -1,6 +1,6 @@
 // Row cpu_w4a16_f32: activations exact as fp32, products exact, sums in fp32, dot products with k in the lanes.
 // One or two rows of activations: codes are decoded in registers and the block scale is applied to partial sums of the
-// block, so that the weights stream once. More rows: 24 weight rows of a chunk of k are dequantised (exact: at most 6
+// block, so that the weights stream once. More rows: 12 weight rows of a chunk of k are dequantised (exact: at most 6
 // significant bits) into the first-level cache, and a 4x3 tile of dot products runs over them.
 #include <algorithm>
 #include <cstring>

@@ -14,7 +14,7 @@ namespace tetrad::kernels {
 // Elements of k that one step of the fp32 inner loops takes: 32 bytes of codes, 4 block scales.
 inline constexpr std::int64_t kStep = 64;
 // Rows of activations that are packed and multiplied at once.
-inline constexpr std::int64_t kMaxRows = 128;
+inline constexpr std::int64_t kMaxRows = 64;
 // Rows of weights that one call of multiply() takes: the packed activations, which do not stay in the second-level
 // cache, are read once for so many.
 inline constexpr std::int64_t kPanel = 48;
