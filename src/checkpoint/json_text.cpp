@@ -40,6 +40,8 @@ Result<Json> parse_json(std::string_view text, const std::string& file) {
     return json;
   } catch (const Json::parse_error& fault) {
     return refuse("TE0207", "the file is not JSON", fmt::format("{}: byte {}", file, fault.byte), "a JSON object");
+  } catch (const Json::exception& fault) {  // a number beyond double's range
+    return refuse("TE0207", "the file is not JSON", file, "a JSON object", fault.what());
   } catch (const Error& error) {
     return error;
   }
