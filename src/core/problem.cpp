@@ -18,15 +18,8 @@ constexpr std::size_t kMaxRows = 256;  // values of m in one set
 constexpr std::string_view kUsage = "words like \"m1,16 n4096 k4096 a=bf16 w=nvfp4 acc=w4a4 out=bf16\"";
 
 Error bad(std::string id, std::string what, std::string need, std::string have, std::string hint = {}) {
-  Error error;
-  error.kind = ErrorKind::usage;
-  error.id = std::move(id);
-  error.what = std::move(what);
-  error.where = "problem text";
-  error.need = std::move(need);
-  error.have = std::move(have);
-  error.hint = std::move(hint);
-  return error;
+  return {ErrorKind::usage, std::move(id), std::move(what), "problem text", std::move(need), std::move(have), {},
+          std::move(hint)};
 }
 
 // Clips foreign text for a message.

@@ -21,14 +21,7 @@ std::span<const core::EmbeddedFile> device_files();
 namespace {
 
 Error bad(std::string id, std::string what, std::string where, std::string need, std::string have) {
-  Error error;
-  error.kind = ErrorKind::input;
-  error.id = std::move(id);
-  error.what = std::move(what);
-  error.where = std::move(where);
-  error.need = std::move(need);
-  error.have = std::move(have);
-  return error;
+  return {ErrorKind::input, std::move(id), std::move(what), std::move(where), std::move(need), std::move(have), {}, {}};
 }
 
 void sort_by_slug(std::vector<DeviceProfile>& devices) {

@@ -29,14 +29,7 @@ const char* row_of(const ConstMatrix& matrix, std::int64_t row) {
 bool is_supported(DType type) { return type == DType::f32 || type == DType::bf16 || type == DType::f16; }
 
 Error refusal(std::string id, std::string what, std::string need, std::string have, std::string where = {}) {
-  Error error;
-  error.kind = ErrorKind::input;
-  error.id = std::move(id);
-  error.what = std::move(what);
-  error.where = std::move(where);
-  error.need = std::move(need);
-  error.have = std::move(have);
-  return error;
+  return {ErrorKind::input, std::move(id), std::move(what), std::move(where), std::move(need), std::move(have), {}, {}};
 }
 
 Error unsupported(DType type) {

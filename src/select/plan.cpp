@@ -189,14 +189,7 @@ std::vector<std::string> layouts(const Planner& planner) {
 
 Error plan_error(ErrorKind kind, std::string id, std::string what, std::string need, std::string have,
                  std::string hint) {
-  Error error;
-  error.kind = kind;
-  error.id = std::move(id);
-  error.what = std::move(what);
-  error.need = std::move(need);
-  error.have = std::move(have);
-  error.hint = std::move(hint);
-  return error;
+  return {kind, std::move(id), std::move(what), {}, std::move(need), std::move(have), {}, std::move(hint)};
 }
 
 // Names that the options use must exist.

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "model_tensor.hpp"
 #include "tetrad/parallel.hpp"
 
 namespace tetrad::embed {
@@ -31,24 +32,9 @@ Result<std::vector<float>> load(const Checkpoint& checkpoint, const std::string&
                                 std::int64_t cols) {
   const StoredTensor* stored = checkpoint.find(name);
   if (stored == nullptr) stored = checkpoint.find("bert." + name);
-  if (stored == nullptr) {
-    return Error{ErrorKind::input, "TE0652", "the checkpoint lacks a tensor of the model",     checkpoint.path(), name,
-                 "no such tensor", {},       "quantise with --ignore for embeddings and norms"};
-  }
-  StoredTensor tensor = *stored;
-  if (tensor.shape.size() == 1) tensor.shape.insert(tensor.shape.begin(), 1);
-  const Result<ConstMatrix> matrix = dense_matrix(tensor);
+  const Result<ConstMatrix> matrix =
+      model_tensor(checkpoint, stored, name, rows, cols, "quantise with --ignore for embeddings and norms");
   if (!matrix) return matrix.error();
-  if (matrix->rows != rows || matrix->cols != cols) {
-    return Error{ErrorKind::input,
-                 "TE0652",
-                 "a tensor's shape differs from the configuration",
-                 name,
-                 fmt::format("[{}, {}]", rows, cols),
-                 fmt::format("[{}, {}]", matrix->rows, matrix->cols),
-                 {},
-                 ""};
-  }
   std::vector<float> values(static_cast<std::size_t>(rows * cols));
   for (std::int64_t r = 0; r < rows; ++r) {
     for (std::int64_t c = 0; c < cols; ++c) values[static_cast<std::size_t>(r * cols + c)] = element(*matrix, r, c);

@@ -1,10 +1,9 @@
 #include "dense.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
+#include "model_tensor.hpp"
 #include "tetrad/parallel.hpp"
 
 namespace tetrad::embed {
@@ -13,37 +12,13 @@ namespace {
 // Outputs that one inner loop works on: the sums of a row stay in the first cache.
 constexpr std::int64_t kOutBlock = 128;
 
-Result<ConstMatrix> matrix_of(const Checkpoint& checkpoint, const std::string& name, std::int64_t rows,
+Result<ConstMatrix> tensor_of(const Checkpoint& checkpoint, const std::string& name, std::int64_t rows,
                               std::int64_t cols) {
-  const StoredTensor* stored = checkpoint.find(name);
-  if (stored == nullptr) {
-    return Error{ErrorKind::input,
-                 "TE0652",
-                 "the checkpoint lacks a tensor of the model",
-                 checkpoint.path(),
-                 name,
-                 "no such tensor",
-                 {},
-                 ""};
-  }
-  StoredTensor tensor = *stored;
-  if (tensor.shape.size() == 1) tensor.shape.insert(tensor.shape.begin(), 1);
-  Result<ConstMatrix> matrix = dense_matrix(tensor);
-  if (matrix && (matrix->rows != rows || matrix->cols != cols)) {
-    return Error{ErrorKind::input,
-                 "TE0652",
-                 "a tensor's shape differs from the configuration",
-                 name,
-                 fmt::format("[{}, {}]", rows, cols),
-                 fmt::format("[{}, {}]", matrix->rows, matrix->cols),
-                 {},
-                 ""};
-  }
-  return matrix;
+  return model_tensor(checkpoint, checkpoint.find(name), name, rows, cols);
 }
 
 Result<std::vector<float>> read_bias(const Checkpoint& checkpoint, const Bert::Layer& layer) {
-  const Result<ConstMatrix> bias = matrix_of(checkpoint, layer.name + ".bias", 1, layer.out);
+  const Result<ConstMatrix> bias = tensor_of(checkpoint, layer.name + ".bias", 1, layer.out);
   if (!bias) return bias.error();
   std::vector<float> values(static_cast<std::size_t>(layer.out));
   for (std::int64_t i = 0; i < layer.out; ++i) values[static_cast<std::size_t>(i)] = element(*bias, 0, i);
@@ -55,7 +30,7 @@ Result<std::vector<float>> read_bias(const Checkpoint& checkpoint, const Bert::L
 Result<DenseLinear> DenseLinear::open(const Checkpoint& checkpoint, const std::vector<Bert::Layer>& layers) {
   DenseLinear result;
   for (const Bert::Layer& layer : layers) {
-    const Result<ConstMatrix> weight = matrix_of(checkpoint, layer.name + ".weight", layer.out, layer.in);
+    const Result<ConstMatrix> weight = tensor_of(checkpoint, layer.name + ".weight", layer.out, layer.in);
     if (!weight) return weight.error();
     Result<std::vector<float>> bias = read_bias(checkpoint, layer);
     if (!bias) return bias.error();

@@ -167,13 +167,7 @@ int show_one(const Context& context, const DeviceProfile& device, const std::vec
 }
 
 Error usage(std::string what, std::string need, std::string have) {
-  Error error;
-  error.kind = ErrorKind::usage;
-  error.id = "TE0314";
-  error.what = std::move(what);
-  error.need = std::move(need);
-  error.have = std::move(have);
-  return error;
+  return {ErrorKind::usage, "TE0314", std::move(what), {}, std::move(need), std::move(have), {}, {}};
 }
 
 int devices(Context& context, const Options& options) {

@@ -25,13 +25,7 @@ struct Flags {
 };
 
 Error usage(std::string what, std::string need, std::string have) {
-  Error error;
-  error.kind = ErrorKind::usage;
-  error.id = "TE0703";
-  error.what = std::move(what);
-  error.need = std::move(need);
-  error.have = std::move(have);
-  return error;
+  return {ErrorKind::usage, "TE0703", std::move(what), {}, std::move(need), std::move(have), {}, {}};
 }
 
 Status parse_tile(const std::string& text, TileRequest& request) {

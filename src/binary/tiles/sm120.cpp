@@ -27,14 +27,14 @@ constexpr CutlassVersion kFirst{3, 9, 0};
 std::int64_t round_up(std::int64_t value, std::int64_t align) { return (value + align - 1) / align * align; }
 
 Error impossible(const TileRequest& request, std::string what, std::string need, std::string have) {
-  Error error;
-  error.kind = ErrorKind::unavailable;
-  error.id = "TE0701";
-  error.what = std::move(what);
-  error.where = fmt::format("tile {}x{}x{}", request.m, request.n, request.k);
-  error.need = std::move(need);
-  error.have = std::move(have);
-  return error;
+  return {ErrorKind::unavailable,
+          "TE0701",
+          std::move(what),
+          fmt::format("tile {}x{}x{}", request.m, request.n, request.k),
+          std::move(need),
+          std::move(have),
+          {},
+          {}};
 }
 
 bool any_of(int value, std::initializer_list<int> allowed) {
