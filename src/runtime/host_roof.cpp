@@ -1,4 +1,4 @@
-// Measures the limits of this CPU: read bandwidth by three kernels, fp32 multiply-add rate from registers.
+// Measures the limits of this CPU: read bandwidth by three kernels, fp32 and int8 multiply-add rates from registers.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -109,6 +109,72 @@ float FmaChains(std::int64_t rounds, double* flops) {
   return hn::GetLane(hn::SumOfLanes(d, hn::Add(s, hn::Add(hn::Add(a8, a9), hn::Add(a10, a11)))));
 }
 
+// One int8 multiply-add instruction on registers. Its result is its next operand, so that nothing can be hoisted.
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
+using Int8 = __m512i;
+const char* Int8Name() { return "vpdpbusd"; }
+HWY_INLINE Int8 Int8Set(int v) { return _mm512_set1_epi8(static_cast<char>(v)); }
+HWY_INLINE Int8 Int8Dot(Int8 a, Int8 b) { return _mm512_dpbusd_epi32(a, a, b); }
+#elif HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+using Int8 = __m512i;
+const char* Int8Name() { return "maddubs"; }
+HWY_INLINE Int8 Int8Set(int v) { return _mm512_set1_epi8(static_cast<char>(v)); }
+HWY_INLINE Int8 Int8Dot(Int8 a, Int8 b) { return _mm512_maddubs_epi16(a, b); }
+#elif HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+using Int8 = __m256i;
+const char* Int8Name() { return "maddubs"; }
+HWY_INLINE Int8 Int8Set(int v) { return _mm256_set1_epi8(static_cast<char>(v)); }
+HWY_INLINE Int8 Int8Dot(Int8 a, Int8 b) { return _mm256_maddubs_epi16(a, b); }
+#elif HWY_ARCH_X86 && HWY_TARGET <= HWY_SSSE3
+using Int8 = __m128i;
+const char* Int8Name() { return "maddubs"; }
+HWY_INLINE Int8 Int8Set(int v) { return _mm_set1_epi8(static_cast<char>(v)); }
+HWY_INLINE Int8 Int8Dot(Int8 a, Int8 b) { return _mm_maddubs_epi16(a, b); }
+#else
+using Int8 __attribute__((vector_size(16))) = std::uint8_t;
+const char* Int8Name() { return "byte multiply-add"; }
+HWY_INLINE Int8 Int8Set(int v) { return Int8{} + static_cast<std::uint8_t>(v); }
+HWY_INLINE Int8 Int8Dot(Int8 a, Int8 b) { return a * b + b; }
+#endif
+
+// 12 independent chains, `rounds` instructions each; `operations` becomes their multiply-adds times two.
+std::uint64_t Int8Chains(std::int64_t rounds, double* operations) {
+  const Int8 factor = Int8Set(3);
+  Int8 a0 = Int8Set(1);
+  Int8 a1 = Int8Set(2);
+  Int8 a2 = Int8Set(3);
+  Int8 a3 = Int8Set(4);
+  Int8 a4 = Int8Set(5);
+  Int8 a5 = Int8Set(6);
+  Int8 a6 = Int8Set(7);
+  Int8 a7 = Int8Set(8);
+  Int8 a8 = Int8Set(9);
+  Int8 a9 = Int8Set(10);
+  Int8 a10 = Int8Set(11);
+  Int8 a11 = Int8Set(12);
+  for (std::int64_t i = 0; i < rounds; ++i) {
+    a0 = Int8Dot(a0, factor);
+    a1 = Int8Dot(a1, factor);
+    a2 = Int8Dot(a2, factor);
+    a3 = Int8Dot(a3, factor);
+    a4 = Int8Dot(a4, factor);
+    a5 = Int8Dot(a5, factor);
+    a6 = Int8Dot(a6, factor);
+    a7 = Int8Dot(a7, factor);
+    a8 = Int8Dot(a8, factor);
+    a9 = Int8Dot(a9, factor);
+    a10 = Int8Dot(a10, factor);
+    a11 = Int8Dot(a11, factor);
+  }
+  *operations = 2.0 * 12.0 * static_cast<double>(rounds) * static_cast<double>(sizeof(Int8));
+  const Int8 all[12] = {a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11};
+  std::array<std::uint64_t, sizeof(all) / (sizeof(std::uint64_t))> words{};
+  std::memcpy(words.data(), all, sizeof(all));
+  std::uint64_t mixed = 0;
+  for (const std::uint64_t word : words) mixed ^= word * 0x9E3779B97F4A7C15U;
+  return mixed;
+}
+
 const char* Isa() { return hwy::TargetName(HWY_TARGET); }
 
 }  // namespace tetrad::HWY_NAMESPACE
@@ -121,13 +187,15 @@ HWY_EXPORT(ReadStream);
 HWY_EXPORT(ReadPrefetch);
 HWY_EXPORT(ReadFour);
 HWY_EXPORT(FmaChains);
+HWY_EXPORT(Int8Chains);
+HWY_EXPORT(Int8Name);
 HWY_EXPORT(Isa);
 
 namespace {
 
 // Eight times the 32 MiB of a large last-level cache slice.
 constexpr std::size_t kBufferBytes = std::size_t{256} << 20;
-constexpr std::int64_t kFmaRounds = 1'000'000;
+constexpr std::int64_t kRounds = 1'000'000;
 constexpr int kRepeats = 7;
 
 using ReadKernel = std::uint64_t (*)(const std::uint64_t*, std::size_t);
@@ -194,10 +262,21 @@ HostRoof measure_host(int threads) {
   std::vector<float> results(static_cast<std::size_t>(roof.threads));
   const double seconds = best_seconds(roof.threads, [&](std::int64_t p) {
     const auto at = static_cast<std::size_t>(p);
-    results[at] = HWY_DYNAMIC_DISPATCH(FmaChains)(kFmaRounds, &flops[at]);
+    results[at] = HWY_DYNAMIC_DISPATCH(FmaChains)(kRounds, &flops[at]);
   });
   for (std::size_t p = 0; p < flops.size(); ++p)
     if (results[p] > 0.0F) roof.fma_flops_per_s += flops[p] / seconds;
+
+  roof.int8_kernel = HWY_DYNAMIC_DISPATCH(Int8Name)();
+  std::vector<double> operations(static_cast<std::size_t>(roof.threads));
+  std::vector<std::uint64_t> mixed(static_cast<std::size_t>(roof.threads));
+  const double int8_seconds = best_seconds(roof.threads, [&](std::int64_t p) {
+    const auto at = static_cast<std::size_t>(p);
+    mixed[at] = HWY_DYNAMIC_DISPATCH(Int8Chains)(kRounds, &operations[at]);
+  });
+  // Every thread computes the same; a rate of work that was not done would be none.
+  for (std::size_t p = 0; p < operations.size(); ++p)
+    if (mixed[p] == mixed.front()) roof.int8_ops_per_s += operations[p] / int8_seconds;
   return roof;
 }
 
@@ -213,6 +292,8 @@ DeviceProfile host_device(const HostRoof& roof) {
   };
   device.bandwidth_read = fact(roof.read_bytes_per_s, "measured: read kernel '" + roof.read_kernel + "'");
   device.peak_fp32 = fact(roof.fma_flops_per_s, "measured: multiply-add from registers");
+  device.peak_int8 =
+      fact(roof.int8_ops_per_s, "measured: int8 multiply-add by " + roof.int8_kernel + " from registers");
   return device;
 }
 

@@ -121,6 +121,7 @@ std::string facts_text(const DeviceProfile& device) {
   rate("read bandwidth", device.bandwidth(), "B");
   if (device.host) {
     rate("fp32", device.peak_fp32, "FLOP");
+    rate("int8", device.peak_int8, "OP");
   } else {
     rate("bf16", device.peak_bf16, "FLOP");
     if (device.has(Feature::mma_fp8) || device.has(Feature::wgmma) || device.has(Feature::tcgen05)) {

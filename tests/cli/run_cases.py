@@ -33,7 +33,7 @@ FILTERS = {
     "times": (re.compile(r"(?<![\w.])\d+(\.\d+)? (ns|us|ms|s)\b"), "<time>"),
     "rates": (re.compile(r"(?<![\w.])\d+(\.\d+)? [kMGT]?(B/s|FLOP/s|OP/s)"), "<rate>"),
     "percents": (re.compile(r"(?<![\w.])\d+(\.\d+)? ?%"), "<percent>"),
-    "numbers": (re.compile(r"(?<![\w.])-?\d+(\.\d+)?(e[+-]?\d+)?[mc]?\b"), "<n>"),
+    "numbers": (re.compile(r"(?<![\w.])-?\d+(\.\d+)?(e[+-]?\d+)?[mfi]?\b"), "<n>"),
     "blanks": (re.compile(r" {2,}"), "  "),
 }
 

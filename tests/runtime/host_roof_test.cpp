@@ -13,6 +13,10 @@ TEST(HostRoof, MeasuresPlausibleLimitsAndFillsTheProfile) {
   EXPECT_LT(roof.read_bytes_per_s, 1e12);
   EXPECT_GT(roof.fma_flops_per_s, 1e8);
   EXPECT_LT(roof.fma_flops_per_s, 1e12);
+  // An int8 multiply-add moves a quarter of the bits: at least the fp32 rate on any CPU, at most 16 times it.
+  EXPECT_GT(roof.int8_ops_per_s, 0.8 * roof.fma_flops_per_s);
+  EXPECT_LT(roof.int8_ops_per_s, 16.0 * roof.fma_flops_per_s);
+  EXPECT_FALSE(roof.int8_kernel.empty());
   EXPECT_FALSE(roof.read_kernel.empty());
   EXPECT_FALSE(roof.isa.empty());
 
@@ -20,6 +24,8 @@ TEST(HostRoof, MeasuresPlausibleLimitsAndFillsTheProfile) {
   EXPECT_TRUE(device.host);
   EXPECT_EQ(device.bandwidth().value, roof.read_bytes_per_s);
   EXPECT_EQ(device.peak(Unit::fp32).value, roof.fma_flops_per_s);
+  EXPECT_EQ(device.peak(Unit::int8).value, roof.int8_ops_per_s);
+  EXPECT_NE(device.peak_int8.source.find(roof.int8_kernel), std::string::npos);
   EXPECT_EQ(device.bandwidth_read.origin, Origin::measured);
   EXPECT_NE(device.bandwidth_read.source.find(roof.read_kernel), std::string::npos);
 }
@@ -28,6 +34,7 @@ TEST(HostRoof, UnmeasuredValuesStayUnknown) {
   const DeviceProfile device = host_device(HostRoof{});
   EXPECT_FALSE(device.bandwidth_read.known());
   EXPECT_FALSE(device.peak_fp32.known());
+  EXPECT_FALSE(device.peak_int8.known());
 }
 
 }  // namespace

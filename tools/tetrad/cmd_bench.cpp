@@ -6,6 +6,7 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <span>
 
 #include "cli.hpp"
 #include "measure.hpp"
@@ -19,8 +20,7 @@ constexpr std::uint64_t kSeed = 20251129;
 constexpr std::int64_t kMinRuns = 5;
 // Copies of the weights are rotated until together they are this many times the last cache.
 constexpr double kColdFactor = 3.0;
-constexpr std::int64_t kMaxCopies = 256;
-constexpr std::int64_t kUnknownCacheBytes = std::int64_t{64} << 20;
+constexpr std::int64_t kMaxCopies = 4096;
 
 struct Options {
   std::string what;
@@ -39,6 +39,8 @@ struct Row {
   measure::Checked checked;
   measure::Timing timing;  // no runs where the result was wrong
   double bytes = 0.0;
+  Unit unit = Unit::fp32;
+  bool cached = false;  // all copies of the weights together may stay in the last cache
   measure::RoofTime roof;
 };
 
@@ -145,11 +147,16 @@ class Cold {
   std::vector<std::unique_ptr<BoundKernel>> bound_;
 };
 
-std::int64_t copies_for(const Problem& problem, const DeviceProfile& host) {
-  const double cache = static_cast<double>(host.l2_bytes.value.value_or(kUnknownCacheBytes));
+// Bytes of one copy of the weights.
+double weight_bytes(const Problem& problem) {
   Problem weights = problem;
   weights.m = 0;
-  const double bytes = measure::minimal_bytes(weights);
+  return measure::minimal_bytes(weights);
+}
+
+std::int64_t copies_for(const Problem& problem, const DeviceProfile& host) {
+  const auto cache = static_cast<double>(measure::cache_bytes(host));
+  const double bytes = weight_bytes(problem);
   return std::clamp<std::int64_t>(static_cast<std::int64_t>(kColdFactor * cache / bytes) + 1, 1, kMaxCopies);
 }
 
@@ -166,7 +173,10 @@ Status bench_set(Context& context, const Options& options, const Host& host, con
     const auto wanted = kernels->find(descriptor.candidate.name);
     if (wanted == kernels->end()) continue;
     progress.update(done_kernels++, kernels->size(), wanted->first);
-    Result<Cold> cold = Cold::make(descriptor, random->view(1).weights, copies_for(set.base, host.device));
+    const std::int64_t copies = copies_for(set.base, host.device);
+    const bool cached =
+        static_cast<double>(copies) * weight_bytes(set.base) <= static_cast<double>(measure::cache_bytes(host.device));
+    Result<Cold> cold = Cold::make(descriptor, random->view(1).weights, copies);
     if (!cold) return cold.error();
     for (const std::int64_t m : wanted->second) {
       Row row;
@@ -174,7 +184,8 @@ Status bench_set(Context& context, const Options& options, const Host& host, con
       row.problem.m = m;
       row.kernel = wanted->first;
       row.bytes = measure::minimal_bytes(row.problem);
-      row.roof = measure::roof_time(row.problem, host.roof);
+      row.unit = descriptor.candidate.unit;
+      row.cached = cached;
       const measure::Operands operands = random->view(m);
       measure::Dense y(row.problem.out, m, row.problem.n);
       const MatmulArgs args = operands.args(y.view(), options.threads);
@@ -198,10 +209,11 @@ Status bench_set(Context& context, const Options& options, const Host& host, con
 double per_second(const Row& row, double amount) { return row.timing.runs > 0 ? amount / row.timing.median_s : 0.0; }
 
 std::string markdown(const std::vector<Row>& rows, const HostRoof& roof) {
-  std::string out =
-      fmt::format("Host: {:.1f} GB/s read ({}), {:.0f} GFLOP/s fp32 multiply-add, {} threads, {}.\n",
-                  roof.read_bytes_per_s * 1e-9, roof.read_kernel, roof.fma_flops_per_s * 1e-9, roof.threads, roof.isa);
-  out += "Medians; spread is p10 to p90. Weights are cold. Roof: read bandwidth (m) or multiply-add rate (c).\n";
+  std::string out = fmt::format(
+      "Host: {:.1f} GB/s read ({}), {:.0f} GFLOP/s fp32 and {:.0f} GOP/s int8 multiply-add, {} threads, {}.\n",
+      roof.read_bytes_per_s * 1e-9, roof.read_kernel, roof.fma_flops_per_s * 1e-9, roof.int8_ops_per_s * 1e-9,
+      roof.threads, roof.isa);
+  out += "Medians; spread is p10 to p90. Weights are cold. Roof: read bandwidth (m), fp32 (f) or int8 (i) rate.\n";
   const Problem* last = nullptr;
   for (const Row& row : rows) {
     if (last == nullptr || last->n != row.problem.n || last->k != row.problem.k || last->groups != row.problem.groups) {
@@ -219,7 +231,7 @@ std::string markdown(const std::vector<Row>& rows, const HostRoof& roof) {
                        row.problem.m, row.kernel, timed ? time_text(row.timing.median_s) : "-",
                        timed ? fmt::format("{} to {}", time_text(row.timing.low_s), time_text(row.timing.high_s)) : "-",
                        per_second(row, row.bytes) * 1e-9, per_second(row, flops(row.problem)) * 1e-9,
-                       100.0 * per_second(row, row.roof.seconds), row.roof.memory ? "m" : "c",
+                       100.0 * per_second(row, row.roof.seconds), measure::letter(row.roof),
                        measure::word(row.checked.report.judgement));
   }
   std::map<std::string, std::size_t> compared;
@@ -239,14 +251,14 @@ std::string csv(const std::vector<Row>& rows) {
                     to_text(row.problem), row.problem.m, row.problem.n, row.problem.k, row.kernel,
                     row.timing.median_s * 1e9, row.timing.low_s * 1e9, row.timing.high_s * 1e9, row.timing.runs,
                     row.bytes, per_second(row, row.bytes), per_second(row, flops(row.problem)), row.roof.seconds * 1e9,
-                    row.roof.memory ? "memory" : "compute", per_second(row, row.roof.seconds),
+                    measure::limit(row.roof), per_second(row, row.roof.seconds),
                     measure::word(row.checked.report.judgement), row.checked.report.worst_ratio, row.checked.compared);
   }
   return out;
 }
 
 nlohmann::json to_json(Context& context, const std::vector<Row>& rows, const HostRoof& roof) {
-  nlohmann::json out = document(context, "tetrad.bench/1.0");
+  nlohmann::json out = document(context, "tetrad.bench/2.0");
   put_roof(out, roof);
   out["rows"] = nlohmann::json::array();
   for (const Row& row : rows) {
@@ -260,7 +272,7 @@ nlohmann::json to_json(Context& context, const std::vector<Row>& rows, const Hos
     item["bytes_per_s"] = per_second(row, row.bytes);
     item["flop_per_s"] = per_second(row, flops(row.problem));
     item["roof_time_ns"] = row.roof.seconds * 1e9;
-    item["roof_by"] = row.roof.memory ? "memory" : "compute";
+    item["roof_by"] = measure::limit(row.roof);
     item["roof_share"] = per_second(row, row.roof.seconds);
     put_check(item, row.checked);
     out["rows"].push_back(std::move(item));
@@ -268,22 +280,26 @@ nlohmann::json to_json(Context& context, const std::vector<Row>& rows, const Hos
   return out;
 }
 
-std::string plot(const std::vector<std::vector<Row>>& sets) {
+// A panel per set of problems; `ends` holds where each set's rows end.
+std::string plot(const std::vector<Row>& all, const std::vector<std::size_t>& ends) {
   std::vector<svg::Panel> panels;
-  for (const std::vector<Row>& rows : sets) {
+  std::size_t begin = 0;
+  for (const std::size_t end : ends) {
+    const std::span<const Row> rows(all.data() + begin, end - begin);
+    begin = end;
     if (rows.empty()) continue;
     svg::Panel panel;
     panel.title = fmt::format("n {}  k {}", rows.front().problem.n, rows.front().problem.k);
     panel.x_label = "m (rows of activations)";
     panel.y_label = "median time per call";
-    std::map<std::int64_t, double> roof;
+    std::map<std::string, std::map<std::int64_t, double>> roofs;
     for (const Row& row : rows) {
       if (panel.series.empty() || panel.series.back().name != row.kernel)
         panel.series.push_back({row.kernel, {}, false});
       if (row.timing.runs > 0) panel.series.back().points.emplace_back(row.problem.m, row.timing.median_s);
-      roof[row.problem.m] = row.roof.seconds;
+      roofs[fmt::format("roof, {}", name(row.roof.unit))][row.problem.m] = row.roof.seconds;
     }
-    panel.series.push_back({"roof of this host", {roof.begin(), roof.end()}, true});
+    for (const auto& [title, roof] : roofs) panel.series.push_back({title, {roof.begin(), roof.end()}, true});
     panels.push_back(std::move(panel));
   }
   return svg::render(panels);
@@ -296,20 +312,19 @@ int bench(Context& context, const Options& options) {
   Host host;
   host.roof = measure_host(options.threads);
   host.device = host_device(host.roof);
-  std::vector<std::vector<Row>> by_set;
   std::vector<Row> rows;
+  std::vector<std::size_t> ends;
   for (const ProblemSet& set : *sets) {
-    by_set.emplace_back();
-    if (Status done = bench_set(context, options, host, set, by_set.back()); !done)
-      return report(context, done.error());
-    rows.insert(rows.end(), by_set.back().begin(), by_set.back().end());
+    if (Status done = bench_set(context, options, host, set, rows); !done) return report(context, done.error());
+    ends.push_back(rows.size());
   }
+  settle_roof(rows, host.roof, options.threads);
   const std::string format = context.json ? "json" : options.format;
   const std::string text = format == "json"  ? to_json(context, rows, host.roof).dump(2) + "\n"
                            : format == "csv" ? csv(rows)
                                              : markdown(rows, host.roof);
   if (!options.svg.empty()) {
-    if (Status done = measure::write_file(options.svg, plot(by_set)); !done) return report(context, done.error());
+    if (Status done = measure::write_file(options.svg, plot(rows, ends)); !done) return report(context, done.error());
   }
   if (options.out.empty()) {
     print(text);

@@ -39,6 +39,8 @@ struct Row {
   std::string kernel;
   measure::Timing timing;
   double bytes = 0.0;
+  Unit unit = Unit::fp32;
+  bool cached = false;  // the weights may stay in the last cache
   measure::RoofTime roof;
   measure::Checked checked;
   std::optional<double> to_dense;  // relative error against the unquantised weights
@@ -100,7 +102,8 @@ Status run_layer(const Options& options, const Host& host, const std::string& la
     row.problem.m = m;
     row.kernel = name;
     row.bytes = measure::minimal_bytes(row.problem);
-    row.roof = measure::roof_time(row.problem, host.roof);
+    row.unit = descriptor->candidate.unit;
+    row.cached = measure::stays_in_cache(row.problem, host.device);
     const measure::Operands operands = operands_for(m);
     measure::Dense y(row.problem.out, m, row.problem.n);
     const MatmulArgs args = operands.args(y.view(), options.threads);
@@ -246,7 +249,7 @@ nlohmann::json to_json(const Row& row) {
   out["bytes"] = row.bytes;
   out["bytes_per_s"] = row.bytes / row.timing.median_s;
   out["roof_time_ns"] = row.roof.seconds * 1e9;
-  out["roof_by"] = row.roof.memory ? "memory" : "compute";
+  out["roof_by"] = measure::limit(row.roof);
   out["roof_share"] = row.roof.seconds / row.timing.median_s;
   put_check(out, row.checked);
   if (row.to_dense) out["relative_error_to_unquantised"] = *row.to_dense;
@@ -268,18 +271,17 @@ void show(Context& context, const Options& options, const Host& host, const std:
         row.kernel,
         time_text(row.timing.median_s),
         fmt::format("{:.1f}", row.bytes / row.timing.median_s * 1e-9),
-        fmt::format("{:.0f}{}", 100.0 * row.roof.seconds / row.timing.median_s, row.roof.memory ? "m" : "c"),
+        fmt::format("{:.0f}{}", 100.0 * row.roof.seconds / row.timing.median_s, measure::letter(row.roof)),
         fmt::format("{:.3f}", row.checked.report.worst_ratio),
         std::string(measure::word(row.checked.report.judgement))};
     if (dense) cells.push_back(row.to_dense ? fmt::format("{:.2f} %", 100.0 * *row.to_dense) : "-");
     table.row(std::move(cells));
   }
   print(table.text(context));
-  print(
-      fmt::format("roof      {} read, {} fp32 multiply-add, {} threads ({}); m memory, c compute; weights that fit in "
-                  "the cache are read from it\n",
-                  rate_text(host.roof.read_bytes_per_s, "B/s"), rate_text(host.roof.fma_flops_per_s, "FLOP/s"),
-                  host.roof.threads, host.roof.isa));
+  print(fmt::format(
+      "roof      m memory {}, f fp32 {}, i int8 {}; {} threads ({}); m only for weights beyond the last cache\n",
+      rate_text(host.roof.read_bytes_per_s, "B/s"), rate_text(host.roof.fma_flops_per_s, "FLOP/s"),
+      rate_text(host.roof.int8_ops_per_s, "OP/s"), host.roof.threads, host.roof.isa));
   std::map<std::string, std::size_t> compared;
   for (const Row& row : rows) ++compared[row.checked.compared];
   for (const auto& [text, count] : compared) print(fmt::format("compared  {} rows of the table: {}\n", count, text));
@@ -333,8 +335,9 @@ int run(Context& context, const Options& options) {
   std::vector<Row> rows;
   const Status done = is_path ? run_checkpoint(context, options, host, rows) : run_problem(options, host, set, rows);
   if (!done) return report(context, done.error());
+  settle_roof(rows, host.roof, options.threads);
   if (context.json) {
-    nlohmann::json out = document(context, "tetrad.run/1.0");
+    nlohmann::json out = document(context, "tetrad.run/2.0");
     put_roof(out, host.roof);
     out["forced_kernel"] = options.kernel.empty() ? nlohmann::json() : nlohmann::json(options.kernel);
     out["rows"] = nlohmann::json::array();

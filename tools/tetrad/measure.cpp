@@ -24,6 +24,7 @@ constexpr double kWeightSigma = 0.02;
 // No normal value of a matrix that fits in memory is expected beyond this many standard deviations.
 constexpr double kSigmas = 8.0;
 constexpr double kSlowCall = 2.0;
+constexpr std::int64_t kUnknownCacheBytes = std::int64_t{64} << 20;
 
 std::size_t size(std::int64_t value) { return static_cast<std::size_t>(value); }
 
@@ -247,10 +248,30 @@ double minimal_bytes(const Problem& p) {
                        (static_cast<double>(p.k) * bits(p.a) / 8.0 + static_cast<double>(p.n) * bits(p.out) / 8.0);
 }
 
-RoofTime roof_time(const Problem& problem, const HostRoof& roof) {
-  const double memory = minimal_bytes(problem) / roof.read_bytes_per_s;
-  const double compute = flops(problem) / roof.fma_flops_per_s;
-  return {std::max(memory, compute), memory >= compute};
+RoofTime roof_time(const Problem& problem, Unit unit, const HostRoof& roof, bool cached) {
+  const Unit rate = unit == Unit::int8 ? unit : Unit::fp32;
+  const double memory = cached ? 0.0 : minimal_bytes(problem) / roof.read_bytes_per_s;
+  const double compute = flops(problem) / (rate == Unit::int8 ? roof.int8_ops_per_s : roof.fma_flops_per_s);
+  return {std::max(memory, compute), memory >= compute, rate};
+}
+
+HostRoof higher(const HostRoof& a, const HostRoof& b) {
+  HostRoof roof = a.read_bytes_per_s >= b.read_bytes_per_s ? a : b;
+  roof.fma_flops_per_s = std::max(a.fma_flops_per_s, b.fma_flops_per_s);
+  roof.int8_ops_per_s = std::max(a.int8_ops_per_s, b.int8_ops_per_s);
+  return roof;
+}
+
+std::string_view limit(const RoofTime& roof) { return roof.memory ? "memory" : name(roof.unit); }
+
+char letter(const RoofTime& roof) { return limit(roof).front(); }
+
+std::int64_t cache_bytes(const DeviceProfile& host) { return host.l2_bytes.value.value_or(kUnknownCacheBytes); }
+
+bool stays_in_cache(const Problem& problem, const DeviceProfile& host) {
+  Problem weights = problem;
+  weights.m = 0;
+  return minimal_bytes(weights) <= static_cast<double>(cache_bytes(host));
 }
 
 Result<Plan> plan_here(const ProblemSet& problem, const DeviceProfile& host, const std::string& force,

@@ -78,12 +78,24 @@ Result<Timing> time_calls(double min_seconds, std::int64_t min_runs,
 
 // Bytes that a call has to move at least: codes, block scales, activations and results.
 double minimal_bytes(const Problem& problem);
-// Time that this host's measured roof allows: bytes over read bandwidth or operations over the fp32 multiply-add rate.
+// Time that this host's measured roof allows a kernel: bytes over the read bandwidth, or operations over the
+// multiply-add rate of the kernel's unit (int8, else fp32). Where the weights may stay in a cache (`cached`) the
+// bandwidth of memory is no limit, and only the rate counts.
 struct RoofTime {
   double seconds = 0.0;
   bool memory = true;  // which of the two binds
+  Unit unit = Unit::fp32;
 };
-RoofTime roof_time(const Problem& problem, const HostRoof& roof);
+RoofTime roof_time(const Problem& problem, Unit unit, const HostRoof& roof, bool cached);
+// The larger of each limit of two measurements: neighbours on the machine only make a roof look lower.
+HostRoof higher(const HostRoof& a, const HostRoof& b);
+// "memory", "fp32" or "int8".
+std::string_view limit(const RoofTime& roof);
+// One letter for tables: m memory, f fp32 rate, i int8 rate.
+char letter(const RoofTime& roof);
+// May a copy of the problem's weights stay in the last cache of this host? Unknown sizes count as 64 MiB.
+bool stays_in_cache(const Problem& problem, const DeviceProfile& host);
+std::int64_t cache_bytes(const DeviceProfile& host);
 
 // Fresh plan for this host and build. `force` empty: the planner's choice. Errors: those of make_plan; (unavailable) a
 // choice without a kernel, with the nearest verdicts as causes.

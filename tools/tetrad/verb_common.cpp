@@ -15,6 +15,8 @@ Result<std::vector<std::int64_t>> parse_m_list(std::string_view text) {
 void put_roof(nlohmann::json& out, const HostRoof& roof) {
   out["roof"] = {{"read_bytes_per_s", roof.read_bytes_per_s},
                  {"fma_flop_per_s", roof.fma_flops_per_s},
+                 {"int8_op_per_s", roof.int8_ops_per_s},
+                 {"int8_kernel", roof.int8_kernel},
                  {"threads", roof.threads},
                  {"read_kernel", roof.read_kernel},
                  {"isa", roof.isa}};
