@@ -1,10 +1,39 @@
 #include "core/text.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <cmath>
 #include <utility>
 
 namespace tetrad::core {
+namespace {
+
+constexpr int kLowestPower = -3;
+constexpr std::array<std::string_view, 9> kPrefixes = {"n", "u", "m", "", "k", "M", "G", "T", "P"};
+constexpr int kHighestPower = kLowestPower + static_cast<int>(kPrefixes.size()) - 1;
+
+// `lowest`: power of 1000 of the smallest prefix allowed.
+std::string with_prefix(double value, int lowest, std::string_view unit) {
+  if (!std::isfinite(value)) return "-";
+  if (value == 0.0) return fmt::format("0 {}", unit);
+  int power = 0;
+  while (std::fabs(value) >= 999.5 && power < kHighestPower) {
+    value /= 1000.0;
+    ++power;
+  }
+  while (std::fabs(value) < 0.9995 && power > lowest) {
+    value *= 1000.0;
+    --power;
+  }
+  const double size = std::fabs(value);
+  const int decimals = size < 9.995 ? 2 : size < 99.95 ? 1 : 0;
+  return fmt::format("{:.{}f} {}{}", value, decimals, kPrefixes[static_cast<std::size_t>(power - kLowestPower)], unit);
+}
+
+}  // namespace
 
 int edit_distance(std::string_view a, std::string_view b) {
   // Three rows of the usual table; the third serves the swap of neighbours.
@@ -89,5 +118,9 @@ bool parse_int(std::string_view text, long long& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size();
 }
+
+std::string time_text(double seconds) { return with_prefix(seconds, kLowestPower, "s"); }
+
+std::string quantity_text(double value, std::string_view unit) { return with_prefix(value, 0, unit); }
 
 }  // namespace tetrad::core

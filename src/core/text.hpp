@@ -20,4 +20,9 @@ std::string lower(std::string_view text);
 // Decimal integer, whole text, no sign prefix '+', within int64. False if not.
 bool parse_int(std::string_view text, long long& value);
 
+// Numbers for people, three significant digits, SI prefixes of 1000: "541 us", "1.46 TFLOP", "0 B"; "-" if not finite.
+// Times go down to nanoseconds, quantities not below one.
+std::string time_text(double seconds);
+std::string quantity_text(double value, std::string_view unit);
+
 }  // namespace tetrad::core

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <optional>
 
-#include "select/text.hpp"
+#include "core/text.hpp"
 #include "tetrad/plan.hpp"
 
 namespace tetrad {
@@ -229,7 +229,7 @@ Result<FitReport> fit_costs(const DeviceProfile& device, std::span<const Candida
 std::string to_markdown(const FitReport& report, const DeviceProfile& device) {
   std::string out = fmt::format("### {}\n\n", device.slug);
   const double bandwidth = device.bandwidth().value.value_or(0.0);
-  out += fmt::format("Read bandwidth {}/s.", select::quantity_text(bandwidth, "B"));
+  out += fmt::format("Read bandwidth {}/s.", core::quantity_text(bandwidth, "B"));
   if (!report.pinned.empty())
     out += fmt::format(" Ratios only: the memory efficiency of {} is pinned to 1.", report.pinned);
   out += "\n\n| kernel | unit | memory efficiency | compute efficiency | rate |\n|---|---|---|---|---|\n";
@@ -237,7 +237,7 @@ std::string to_markdown(const FitReport& report, const DeviceProfile& device) {
     const double peak = device.peak(cost.params.unit).value.value_or(0.0);
     out += fmt::format("| {} | {} | {:.4f} | {:.4f} | {}/s |\n", cost.kernel, name(cost.params.unit),
                        cost.params.memory_efficiency, cost.params.compute_efficiency,
-                       select::quantity_text(peak * cost.params.compute_efficiency, "FLOP"));
+                       core::quantity_text(peak * cost.params.compute_efficiency, "FLOP"));
   }
   out += fmt::format("\nWithheld: mean error {:.1f} %, worst {:+.1f} %", 100.0 * report.mean_error,
                      100.0 * report.worst_error);
@@ -249,8 +249,8 @@ std::string to_markdown(const FitReport& report, const DeviceProfile& device) {
   for (const FitRow& row : report.rows) {
     const Measurement& m = row.measurement;
     const bool absolute = m.seconds > 0.0;
-    const std::string measured = absolute ? select::time_text(m.seconds) : fmt::format("{:.2f}", m.ratio);
-    const std::string model = absolute ? select::time_text(row.predicted) : fmt::format("{:.2f}", row.predicted);
+    const std::string measured = absolute ? core::time_text(m.seconds) : fmt::format("{:.2f}", m.ratio);
+    const std::string model = absolute ? core::time_text(row.predicted) : fmt::format("{:.2f}", row.predicted);
     out += fmt::format("| {} | {}x{} | {} | {} | {} | {:+.1f} % | {} |\n", m.kernel, m.problem.n, m.problem.k,
                        m.problem.m, measured, model, 100.0 * row.error,
                        row.apart    ? "apart"

@@ -9,7 +9,6 @@
 #include "core/text.hpp"
 #include "select/checks.hpp"
 #include "select/cost.hpp"
-#include "select/text.hpp"
 
 namespace tetrad {
 namespace {
@@ -56,8 +55,8 @@ struct Picked {
 };
 
 Verdict slower(const Estimate& best, const Estimate& own) {
-  std::string need = best.seconds > 0.0 ? "below " + select::time_text(best.seconds) : "an earlier row of the table";
-  std::string have = own.seconds > 0.0 ? select::time_text(own.seconds) : "unknown: " + own.missing;
+  std::string need = best.seconds > 0.0 ? "below " + core::time_text(best.seconds) : "an earlier row of the table";
+  std::string have = own.seconds > 0.0 ? core::time_text(own.seconds) : "unknown: " + own.missing;
   return {Reason::slower, std::move(need), std::move(have)};
 }
 

@@ -5,14 +5,14 @@
 #include <array>
 #include <cmath>
 
-#include "select/text.hpp"
+#include "core/text.hpp"
 #include "tetrad/plan.hpp"
 
 namespace tetrad {
 namespace {
 
-using select::quantity_text;
-using select::time_text;
+using core::quantity_text;
+using core::time_text;
 
 constexpr std::size_t kColumns = 100;
 constexpr std::size_t kLabel = 10;  // width of the words on the left

@@ -22,6 +22,19 @@ TEST(Text, EditDistance) {
   EXPECT_EQ(core::edit_distance("kitten", "sitting"), 3);
 }
 
+TEST(Text, NumbersForPeople) {
+  EXPECT_EQ(core::time_text(12.5), "12.5 s");
+  EXPECT_EQ(core::time_text(1e-3), "1.00 ms");
+  EXPECT_EQ(core::time_text(0.9996e-3), "1.00 ms");
+  EXPECT_EQ(core::time_text(541.4e-6), "541 us");
+  EXPECT_EQ(core::time_text(35e-9), "35.0 ns");
+  EXPECT_EQ(core::time_text(0.0), "0 s");
+  EXPECT_EQ(core::quantity_text(1.46e12, "FLOP"), "1.46 TFLOP");
+  EXPECT_EQ(core::quantity_text(9.2e15, "FLOP"), "9.20 PFLOP");
+  EXPECT_EQ(core::quantity_text(0.25, "B"), "0.25 B");
+  EXPECT_EQ(core::quantity_text(std::numeric_limits<double>::quiet_NaN(), "B"), "-");
+}
+
 TEST(Text, DidYouMean) {
   const std::vector<std::string> known{"plan", "run", "bench", "inspect"};
   EXPECT_EQ(core::did_you_mean("paln", known), "did you mean 'plan'?");

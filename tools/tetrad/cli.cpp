@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/text.hpp"
+
 namespace tetrad::cli {
 namespace {
 
@@ -59,43 +61,6 @@ std::string_view kind_name(ErrorKind kind) {
       return "internal";
   }
   return "internal";
-}
-
-// value = mantissa * 1000^power with three significant digits in the mantissa's text.
-struct Scaled {
-  std::string digits;
-  int power = 0;
-};
-
-Scaled scale(double value, int lowest, int highest) {
-  int power = 0;
-  double mantissa = value;
-  while (std::fabs(mantissa) >= 999.5 && power < highest) {
-    mantissa /= 1000.0;
-    ++power;
-  }
-  while (std::fabs(mantissa) < 0.9995 && power > lowest) {
-    mantissa *= 1000.0;
-    --power;
-  }
-  const double size = std::fabs(mantissa);
-  const int decimals = size < 9.995 ? 2 : size < 99.95 ? 1 : 0;
-  return {fmt::format("{:.{}f}", mantissa, decimals), power};
-}
-
-constexpr int kLowestPower = -3;
-constexpr std::array<std::string_view, 8> kPrefixes = {"n", "u", "m", "", "k", "M", "G", "T"};
-
-std::string with_unit(double value, int lowest, std::string_view unit) {
-  if (!std::isfinite(value)) {
-    return "-";
-  }
-  if (value == 0.0) {
-    return fmt::format("0 {}", unit);
-  }
-  const Scaled scaled = scale(value, lowest, 4);
-  const std::string_view prefix = kPrefixes[static_cast<std::size_t>(scaled.power - kLowestPower)];
-  return fmt::format("{} {}{}", scaled.digits, prefix, unit);
 }
 
 }  // namespace
@@ -157,12 +122,12 @@ void print_json(const nlohmann::json& document) {
   print(document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
-std::string time_text(double seconds) { return with_unit(seconds, kLowestPower, "s"); }
+std::string time_text(double seconds) { return core::time_text(seconds); }
 
-std::string rate_text(double per_second, std::string_view unit) { return with_unit(per_second, 0, unit); }
+std::string rate_text(double per_second, std::string_view unit) { return core::quantity_text(per_second, unit); }
 
 std::string bytes_text(double bytes) {
-  return bytes < 999.5 && bytes == std::floor(bytes) ? fmt::format("{:.0f} B", bytes) : with_unit(bytes, 0, "B");
+  return bytes < 999.5 && bytes == std::floor(bytes) ? fmt::format("{:.0f} B", bytes) : core::quantity_text(bytes, "B");
 }
 
 }  // namespace tetrad::cli
