@@ -5,7 +5,8 @@
 set -euo pipefail
 
 packages=(make g++ cmake ninja-build pkg-config python3 python3-venv
-  libhwy-dev libfmt-dev libcli11-dev nlohmann-json3-dev libgtest-dev libbenchmark-dev)
+  libhwy-dev libfmt-dev libcli11-dev nlohmann-json3-dev libgtest-dev libbenchmark-dev
+  liblz4-dev libzstd-dev libzip-dev)
 if [[ "${1:-}" == check ]]; then
   packages+=(git clang clang-format-14 clang-tidy-14 libclang-rt-14-dev)
 fi

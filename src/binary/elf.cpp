@@ -218,24 +218,33 @@ Status Elf::notes(const ElfSection& section, const std::function<bool(const ElfN
   return ok();
 }
 
-Result<std::uint64_t> elf_extent(Bytes bytes, std::string_view where) {
-  Result<Elf> elf = Elf::open(bytes, where);
-  if (!elf) return elf.error();
-  const ElfHeader& header = elf->header();
-  std::uint64_t end = kElfHeaderSize;
-  if (header.section_offset != 0) end = header.section_offset + header.section_count * kSectionHeaderSize;
-  for (std::uint32_t i = 0; i < header.section_count; ++i) {
-    const ElfSection section = elf->section(i);
-    if (!section.data.empty()) end = std::max(end, section.offset + section.size);
+std::optional<std::uint64_t> elf_extent(Bytes bytes) {
+  if (bytes.size() < kElfHeaderSize || !looks_like_elf(bytes) || field<std::uint8_t>(bytes, kClassAt) != 2) {
+    return std::nullopt;
   }
-  if (header.program_offset != 0) {
-    const std::uint64_t size = header.program_count * kProgramHeaderSize;
-    if (!slice(bytes, header.program_offset, size)) {
-      return refuse("TE0801", "the program headers lie outside the file", std::string(where),
-                    fmt::format("{} B from byte {}", size, header.program_offset),
-                    fmt::format("{} B in all", bytes.size()));
-    }
-    end = std::max(end, header.program_offset + size);
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 48;
+  const auto programs = field<std::uint64_t>(bytes, 32);
+  const auto sections = field<std::uint64_t>(bytes, 40);
+  std::uint64_t count = field<std::uint16_t>(bytes, 60);
+  if (programs > kMost || sections > kMost) return std::nullopt;
+  if (count == 0 && sections != 0) {
+    // The count stands in the first section's header.
+    const std::optional<Bytes> first = slice(bytes, sections, kSectionHeaderSize);
+    if (!first) return sections + kSectionHeaderSize;
+    count = std::min<std::uint64_t>(field<std::uint64_t>(*first, 32), 0xffffffffU);
+  }
+  std::uint64_t end = kElfHeaderSize;
+  if (programs != 0) end = std::max(end, programs + field<std::uint16_t>(bytes, 56) * kProgramHeaderSize);
+  if (sections != 0) end = std::max(end, sections + count * kSectionHeaderSize);
+  if (sections == 0 || end > bytes.size()) return end;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const Bytes header = bytes.subspan(static_cast<std::size_t>(sections + i * kSectionHeaderSize), kSectionHeaderSize);
+    const auto type = field<std::uint32_t>(header, 4);
+    const auto offset = field<std::uint64_t>(header, 24);
+    const auto size = field<std::uint64_t>(header, 32);
+    if (type == 0 || type == kSectionNoBits) continue;
+    if (offset > kMost || size > kMost) return std::nullopt;
+    end = std::max(end, offset + size);
   }
   return end;
 }

@@ -96,9 +96,9 @@ class Elf {
   Bytes names_;
 };
 
-// The bytes that the file needs by its headers alone: the end of the last header table, section or segment. Used where
-// an ELF file lies inside other bytes and says nowhere how long it is. Errors: as Elf::open; sections outside `bytes`
-// are refused.
-Result<std::uint64_t> elf_extent(Bytes bytes, std::string_view where);
+// The bytes that an ELF file needs by its headers: the end of its last header table, section or segment table. `bytes`
+// are its beginning; where they end before the header tables do, the end of these tables, so that a second call with so
+// many bytes gives the answer. Nothing where the header is none of ELF64, or its sizes wrap.
+std::optional<std::uint64_t> elf_extent(Bytes bytes);
 
 }  // namespace tetrad::binary
