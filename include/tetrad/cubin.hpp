@@ -62,13 +62,16 @@ struct SassCounts {
   friend bool operator==(const SassCounts&, const SassCounts&) = default;
 };
 
-// The best arithmetic of a kernel for 4-bit weights, from the best to the least.
+// The best arithmetic of a kernel for 4-bit weights, from the best to the least. `dequantised` is decided by finding,
+// in the same function, F2FP from E2M1, LOP3 with a mask that cuts several 4-bit codes out of one word, or the
+// arithmetic of cuda_fp4.h; a kernel that unpacks by table look-up (PRMT, shared memory) shows none of these and counts
+// as `half`.
 enum class KernelClass : std::uint8_t {
   native_fp4,   // FP4 tensor instructions
   fp8,          // FP8 tensor instructions; E2M1 operands run at FP8 rate there
   dequantised,  // 16-bit tensor instructions after 4-bit codes were unpacked
-  integer,      // integer tensor instructions
   half,         // 16-bit or TF32 tensor instructions, no 4-bit codes
+  integer,      // integer or single-bit tensor instructions
   fp64,
   none,  // no tensor instruction
 };
@@ -95,7 +98,7 @@ struct KernelReport {
 
 struct CubinReport {
   Target target;
-  std::string target_from;  // "ptxas command line", "ELF flags", "accelerator attribute"
+  std::string target_from;  // "ptxas arguments", "ELF flags", "the accelerator attribute", ...
   bool target_sure = true;  // false: a plain target that may be a family one; nothing in the file tells
   std::uint32_t elf_flags = 0;
   std::string tool;          // "ptxas", "nvlink"; empty: the file does not say
@@ -110,7 +113,8 @@ struct CubinReport {
 
 // Reads an ELF image of machine EM_CUDA, whole and in memory. Time is linear in its size; no byte outside `image` is
 // read, and the report's memory is at most a small multiple of its symbol names.
-// Errors (input): TE0821 not a cubin, TE0822 damaged.
+// Errors (input): TE0821 not a cubin, TE0822 a target that does not exist, TE0823 code sections that overlap; a damaged
+// ELF file: TE0801 to TE0805.
 Result<CubinReport> read_cubin(std::span<const std::byte> image);
 
 }  // namespace tetrad
