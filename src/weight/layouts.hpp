@@ -6,6 +6,7 @@
 namespace tetrad::weight {
 
 extern const Layout kLinear1;
+extern const Layout kMma16;
 // Start of the block scales in a linear/1 buffer.
 std::size_t linear1_scales_at(std::int64_t rows, std::int64_t k);
 

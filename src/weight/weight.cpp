@@ -40,7 +40,7 @@ Error misfit(std::string what, std::string need, std::string have) {
 }  // namespace
 
 std::span<const Layout> layouts() {
-  static const Layout all[] = {weight::kLinear1};
+  static const Layout all[] = {weight::kLinear1, weight::kMma16};
   return all;
 }
 
