@@ -20,7 +20,7 @@ struct EvidenceRecord {
   Evidence evidence = Evidence::declared;
   std::string digest;  // of the kernel's machine code; another digest today drops the record to `built`
   std::string device;  // slug
-  std::string driver;
+  std::string driver;  // for a CPU what tells it from others: model, features, threads
   std::string tool_version;
   std::string date;  // RFC 3339
   std::string command;
@@ -38,6 +38,7 @@ struct Measurement {
   std::string source;    // file or command, date
   std::string note;
   std::string digest;  // of the machine code that ran, empty for a peer's kernel
+  std::string driver;  // of the device, as in EvidenceRecord; may be empty
 };
 
 // Fitted cost parameters of a kernel on a device.
@@ -66,5 +67,14 @@ const Records& known_records();
 // Reads records from JSON ("tetrad.records/1.0"), appends them. Errors (input) name field, need and have.
 Status read_records(std::string_view json, std::string_view file_name, Records& into);
 std::string records_to_json(const Records& records);
+// The schema that records_to_json writes. read_records takes later minor versions too, and leaves out what it does not
+// know: such a file must not be written over.
+std::string_view records_schema();
+
+// Adds `more`, newest last. A later record replaces an earlier one of the same kernel, machine code, device, driver and
+// kind of evidence; a later timing that of the same kernel, machine code, device, driver and problem.
+void merge_records(Records& into, const Records& more);
+// Without the records of `device` that were made under another driver (another CPU): they say nothing here.
+Records records_here(Records records, std::string_view device, std::string_view driver);
 
 }  // namespace tetrad

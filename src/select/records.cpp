@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <tuple>
 
 #include "core/embedded.hpp"
 
@@ -115,6 +116,7 @@ Measurement read_measurement(Row& row, const std::string& source) {
   out.source = row.text("source", source);
   out.note = row.text("note", "");
   out.digest = row.text("digest", "");
+  out.driver = row.text("driver", "");
   if (row.error()) return out;
   Result<ProblemSet> parsed = parse_problem(problem);
   if (!parsed) {
@@ -219,6 +221,7 @@ std::string records_to_json(const Records& records) {
     row["source"] = r.source;
     put(row, "note", r.note);
     put(row, "digest", r.digest);
+    put(row, "driver", r.driver);
     document["measurements"].push_back(std::move(row));
   }
   for (const FittedCost& r : records.costs) {
@@ -230,6 +233,34 @@ std::string records_to_json(const Records& records) {
                                      {"source", r.params.source}});
   }
   return document.dump(2) + "\n";
+}
+
+std::string_view records_schema() { return kSchema; }
+
+void merge_records(Records& into, const Records& more) {
+  const auto add = [](auto& list, const auto& item, const auto& key) {
+    std::erase_if(list, [&](const auto& old) { return key(old) == key(item); });
+    list.push_back(item);
+  };
+  for (const EvidenceRecord& record : more.evidence) {
+    add(into.evidence, record,
+        [](const EvidenceRecord& r) { return std::tie(r.kernel, r.digest, r.device, r.driver, r.evidence); });
+  }
+  for (const Measurement& measurement : more.measurements) {
+    add(into.measurements, measurement, [](const Measurement& r) {
+      return std::tuple(std::tie(r.kernel, r.digest, r.device, r.driver), to_text(r.problem));
+    });
+  }
+  for (const FittedCost& cost : more.costs) {
+    add(into.costs, cost, [](const FittedCost& r) { return std::tie(r.kernel, r.device); });
+  }
+}
+
+Records records_here(Records records, std::string_view device, std::string_view driver) {
+  const auto elsewhere = [&](const auto& record) { return record.device == device && record.driver != driver; };
+  std::erase_if(records.evidence, elsewhere);
+  std::erase_if(records.measurements, elsewhere);
+  return records;
 }
 
 Evidence evidence_of(const Records& records, std::string_view kernel, std::string_view device, bool built,

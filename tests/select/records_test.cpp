@@ -50,6 +50,48 @@ TEST(Records, TheLastProbeDecides) {
   EXPECT_EQ(probe_failure(records, "k", "lab", "b"), "");
 }
 
+TEST(Records, ALaterRecordReplacesItsLikeAndComesLast) {
+  Records records;
+  records.evidence = {record(Evidence::probed, "a", "lab"), record(Evidence::measured, "a", "lab"),
+                      record(Evidence::probed, "b", "lab")};
+  Records more;
+  more.evidence = {record(Evidence::probed, "a", "lab")};
+  more.evidence[0].failure = "wrong";
+  merge_records(records, more);
+  ASSERT_EQ(records.evidence.size(), 3U);
+  EXPECT_EQ(records.evidence.back().failure, "wrong");
+  EXPECT_EQ(probe_failure(records, "k", "lab", "a"), "wrong");
+  more.evidence[0].failure.clear();
+  merge_records(records, more);
+  ASSERT_EQ(records.evidence.size(), 3U);
+  EXPECT_EQ(probe_failure(records, "k", "lab", "a"), "");
+
+  Measurement m;
+  m.kernel = "k";
+  m.device = "lab";
+  m.problem = test::problem({7}).base;
+  m.seconds = 1.0;
+  more.measurements = {m};
+  merge_records(records, more);
+  more.measurements[0].seconds = 2.0;
+  merge_records(records, more);
+  ASSERT_EQ(records.measurements.size(), 1U);
+  EXPECT_EQ(records.measurements[0].seconds, 2.0);
+  more.measurements[0].problem.m = 8;
+  merge_records(records, more);
+  EXPECT_EQ(records.measurements.size(), 2U);
+}
+
+TEST(Records, AnotherCpusRecordsDoNotCountHere) {
+  Records records;
+  records.evidence = {record(Evidence::measured, "a", "host"), record(Evidence::measured, "a", "lab")};
+  records.evidence[0].driver = "one cpu";
+  EXPECT_EQ(evidence_of(records_here(records, "host", "one cpu"), "k", "host", true, "a"), Evidence::measured);
+  const Records here = records_here(records, "host", "another cpu");
+  EXPECT_EQ(evidence_of(here, "k", "host", true, "a"), Evidence::built);
+  EXPECT_EQ(evidence_of(here, "k", "lab", true, "a"), Evidence::measured);
+}
+
 TEST(Records, WrittenFilesReadBack) {
   Records records;
   records.evidence = {record(Evidence::probed, "a", "lab")};

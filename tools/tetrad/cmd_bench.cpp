@@ -10,6 +10,7 @@
 
 #include "cli.hpp"
 #include "measure.hpp"
+#include "record_file.hpp"
 #include "svg.hpp"
 #include "verb_common.hpp"
 
@@ -29,6 +30,7 @@ struct Options {
   std::string format = "markdown";
   std::string svg;
   std::string out;
+  std::string record;
   int threads = 0;
   double min_time = 0.2;
 };
@@ -305,9 +307,42 @@ std::string plot(const std::vector<Row>& all, const std::vector<std::size_t>& en
   return svg::render(panels);
 }
 
+// Evidence of every row, and the times of those that used the whole host. A row that is wrong outlives the right ones.
+Records records_of(const Context& context, const Host& host, const std::vector<Row>& rows, bool timed) {
+  Records right_rows;
+  Records failed;
+  for (const Row& row : rows) {
+    const Evidence evidence = timed ? Evidence::measured : Evidence::probed;
+    const EvidenceRecord record = evidence_record(context, host.device, row.kernel, evidence, row.checked, row.problem);
+    if (timed && right(row)) {
+      Measurement time;
+      time.kernel = row.kernel;
+      time.device = host.device.slug;
+      time.problem = row.problem;
+      time.seconds = row.timing.median_s;
+      time.source = fmt::format("tetrad bench, {}", record.date);
+      time.digest = record.digest;
+      time.driver = record.driver;
+      right_rows.measurements.push_back(std::move(time));
+    }
+    (right(row) ? right_rows : failed).evidence.push_back(record);
+  }
+  Records all;
+  merge_records(all, right_rows);
+  merge_records(all, failed);
+  return all;
+}
+
 int bench(Context& context, const Options& options) {
   const Result<std::vector<ProblemSet>> sets = read_problems(options);
   if (!sets) return report(context, sets.error());
+  for (const std::string& path : {options.out, options.svg, options.record}) {
+    if (path.empty()) continue;
+    if (Status can = measure::check_output(path); !can) return report(context, can.error());
+  }
+  if (!options.record.empty()) {
+    if (Status can = check_record_file(options.record); !can) return report(context, can.error());
+  }
   for (const std::string& kernel : options.kernels) warn(context, fmt::format("kernel {} is forced", kernel));
   Host host;
   host.roof = measure_host(options.threads);
@@ -319,6 +354,12 @@ int bench(Context& context, const Options& options) {
     ends.push_back(rows.size());
   }
   settle_roof(rows, host.roof, options.threads);
+  if (!options.record.empty()) {
+    const bool all_threads = host.roof.threads == host.device.sms.value.value_or(0);
+    if (!all_threads) warn(context, "times with fewer threads than the host has are not recorded, only their results");
+    const Status added = add_records(options.record, records_of(context, host, rows, all_threads));
+    if (!added) return report(context, added.error());
+  }
   const std::string format = context.json ? "json" : options.format;
   const std::string text = format == "json"  ? to_json(context, rows, host.roof).dump(2) + "\n"
                            : format == "csv" ? csv(rows)
@@ -355,6 +396,8 @@ Verb verb_bench() {
         ->check(CLI::IsMember({"markdown", "csv", "json"}));
     app.add_option("--svg", options->svg, "Also plot time and roof over m")->type_name("FILE");
     app.add_option("--out", options->out, "Write there instead of stdout")->type_name("FILE");
+    app.add_option("--record", options->record, "Also add results and times to this file of records")
+        ->type_name("FILE");
     app.add_option("--threads", options->threads, "Threads (default all)")->type_name("N")->check(CLI::Range(0, 4096));
     app.add_option("--min-time", options->min_time, "Seconds of timed calls per row (default 0.2)")
         ->type_name("S")

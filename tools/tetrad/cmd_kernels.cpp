@@ -7,6 +7,7 @@
 #include "cli.hpp"
 #include "core/text.hpp"
 #include "device_arg.hpp"
+#include "record_file.hpp"
 #include "tetrad/kernels.hpp"
 #include "tetrad/records.hpp"
 
@@ -16,6 +17,7 @@ namespace {
 struct Flags {
   std::string name;
   std::string device;
+  std::string records;
 };
 
 template <class T>
@@ -29,6 +31,16 @@ std::string tile_text(const Tile& tile) {
   return tile.k > 0 ? fmt::format("{}x{}x{}", tile.m, tile.n, tile.k) : std::string("-");
 }
 
+// What a listing is about.
+struct Asked {
+  std::string device;  // slug; empty: every device's costs, this host's evidence
+  Records records;
+
+  Evidence evidence(const Candidate& c) const {
+    return evidence_of(records, c.name, device.empty() ? "host" : device, c.built, c.digest);
+  }
+};
+
 // A cost and where it holds: fitted for this kernel on a device, a stand-in's there, or the row's own.
 struct CostRow {
   std::string device;
@@ -36,12 +48,12 @@ struct CostRow {
   bool stand_in = false;
 };
 
-std::vector<CostRow> costs_of(const Candidate& c, const std::string& device) {
+std::vector<CostRow> costs_of(const Candidate& c, const Asked& asked) {
   std::vector<CostRow> rows;
-  for (const FittedCost& cost : known_records().costs) {
+  for (const FittedCost& cost : asked.records.costs) {
     const bool own = cost.kernel == c.name;
     if (!own && (c.stand_in.empty() || cost.kernel != c.stand_in)) continue;
-    if (!device.empty() && cost.device != device) continue;
+    if (!asked.device.empty() && cost.device != asked.device) continue;
     CostRow row{cost.device, cost.params, !own};
     if (row.stand_in) row.params.compute_efficiency *= c.stand_in_scale;
     rows.push_back(std::move(row));
@@ -58,7 +70,7 @@ nlohmann::json cost_json(const CostRow& row, const Candidate& c) {
           {"source", row.params.source}};
 }
 
-nlohmann::json kernel_json(const Candidate& c, const std::string& device) {
+nlohmann::json kernel_json(const Candidate& c, const Asked& asked) {
   nlohmann::json out{{"name", c.name},
                      {"target", to_text(c.target)},
                      {"acc", name(c.acc)},
@@ -82,7 +94,7 @@ nlohmann::json kernel_json(const Candidate& c, const std::string& device) {
                      {"built", c.built},
                      {"digest", c.digest},
                      {"layout", c.layout},
-                     {"evidence", name(evidence_of(known_records(), c.name, device, c.built, c.digest))}};
+                     {"evidence", name(asked.evidence(c))}};
   const auto list = [&](const char* key, const auto& values) {
     out[key] = nlohmann::json::array();
     for (const auto value : values) out[key].push_back(name(value));
@@ -92,21 +104,21 @@ nlohmann::json kernel_json(const Candidate& c, const std::string& device) {
   list("w_types", c.w_types);
   list("out_types", c.out_types);
   out["costs"] = nlohmann::json::array();
-  for (const CostRow& row : costs_of(c, device)) out["costs"].push_back(cost_json(row, c));
+  for (const CostRow& row : costs_of(c, asked)) out["costs"].push_back(cost_json(row, c));
   return out;
 }
 
-int list_all(const Context& context, const std::string& device) {
+int list_all(const Context& context, const Asked& asked) {
   if (context.json) {
     nlohmann::json out = document(context, "tetrad.kernels/1.0");
     out["kernels"] = nlohmann::json::array();
-    for (const Candidate& c : kernel_candidates()) out["kernels"].push_back(kernel_json(c, device));
+    for (const Candidate& c : kernel_candidates()) out["kernels"].push_back(kernel_json(c, asked));
     print_json(out);
     return kOk;
   }
   Table table({{"kernel"}, {"target"}, {"acc"}, {"unit"}, {"tile"}, {"stages", true}, {"smem B", true}, {"evidence"}});
   for (const Candidate& c : kernel_candidates()) {
-    const Evidence evidence = evidence_of(known_records(), c.name, device, c.built, c.digest);
+    const Evidence evidence = asked.evidence(c);
     table.row({c.name, to_text(c.target), std::string(name(c.acc)), std::string(name(c.unit)), tile_text(c.tile),
                c.tile.stages > 0 ? std::to_string(c.tile.stages) : "-",
                c.smem_bytes > 0 ? std::to_string(c.smem_bytes) : "-", std::string(name(evidence))});
@@ -125,7 +137,7 @@ std::string m_text(const Candidate& c) {
   return c.m_max > 0 ? fmt::format("{} to {}", c.m_min, c.m_max) : fmt::format("{} up", c.m_min);
 }
 
-std::string one_text(const Context& context, const Candidate& c, const std::string& device) {
+std::string one_text(const Context& context, const Candidate& c, const Asked& asked) {
   std::string text = paint(context.color_out, Style::bold, c.name) + "\n";
   const auto line = [&](const char* label, const std::string& value) {
     text += fmt::format("  {:<15}{}\n", label, value);
@@ -150,9 +162,15 @@ std::string one_text(const Context& context, const Candidate& c, const std::stri
   line("launches", std::to_string(c.launches));
   line("same bits",
        fmt::format("twice: {}; for a row alone: {}", c.deterministic ? "yes" : "no", c.m_invariant ? "yes" : "no"));
-  line("evidence", fmt::format("{}{}", name(evidence_of(known_records(), c.name, device, c.built, c.digest)),
-                               c.digest.empty() ? "" : ", digest " + c.digest.substr(0, 12)));
-  for (const CostRow& row : costs_of(c, device)) {
+  line("evidence",
+       fmt::format("{}{}", name(asked.evidence(c)), c.digest.empty() ? "" : ", digest " + c.digest.substr(0, 12)));
+  for (const EvidenceRecord& record : asked.records.evidence) {
+    if (record.kernel != c.name || record.device != (asked.device.empty() ? "host" : asked.device)) continue;
+    line("", fmt::format("{} {}: {}{}", record.date,
+                         record.failure.empty() ? name(record.evidence) : "failed: " + record.failure, record.command,
+                         record.digest == c.digest ? "" : " (other machine code: does not count)"));
+  }
+  for (const CostRow& row : costs_of(c, asked)) {
     line("cost", fmt::format("{}: {:.2f} of the bandwidth, {:.2f} of the {} rate", row.device,
                              row.params.memory_efficiency, row.params.compute_efficiency, name(c.unit)));
     line("", (row.stand_in ? "stand-in " + c.stand_in + ": " : "") + row.params.source);
@@ -162,7 +180,7 @@ std::string one_text(const Context& context, const Candidate& c, const std::stri
   return text;
 }
 
-int show_one(Context& context, const Flags& flags, const std::string& device) {
+int show_one(Context& context, const Flags& flags, const Asked& asked) {
   const KernelDescriptor* found = find_kernel(flags.name);
   if (found == nullptr) {
     std::vector<std::string> names;
@@ -179,22 +197,24 @@ int show_one(Context& context, const Flags& flags, const std::string& device) {
   }
   if (context.json) {
     nlohmann::json out = document(context, "tetrad.kernels/1.0");
-    out["kernels"] = {kernel_json(found->candidate, device)};
+    out["kernels"] = {kernel_json(found->candidate, asked)};
     print_json(out);
     return kOk;
   }
-  print(one_text(context, found->candidate, device));
+  print(one_text(context, found->candidate, asked));
   return kOk;
 }
 
 int kernels(Context& context, const Flags& flags) {
-  std::string device;
+  Result<Records> records = session_records(flags.records);
+  if (!records) return report(context, records.error());
+  Asked asked{"", std::move(*records)};
   if (!flags.device.empty()) {
     const Result<DeviceProfile> found = device_named(context, flags.device);
     if (!found) return report(context, found.error());
-    device = found->slug;
+    asked.device = found->slug;
   }
-  return flags.name.empty() ? list_all(context, device) : show_one(context, flags, device);
+  return flags.name.empty() ? list_all(context, asked) : show_one(context, flags, asked);
 }
 
 }  // namespace
@@ -211,7 +231,9 @@ Verb verb_kernels() {
   verb.add = [](CLI::App& app) -> Action {
     auto flags = std::make_shared<Flags>();
     app.add_option("NAME", flags->name, "Show everything about one kernel");
-    app.add_option("--device", flags->device, "Evidence and costs on this device");
+    app.add_option("--device", flags->device, "Evidence and costs on this device; else evidence on this machine");
+    app.add_option("--records", flags->records, "File of records of run and bench [env: TETRAD_RECORDS]")
+        ->type_name("FILE");
     return [flags](Context& context) { return kernels(context, *flags); };
   };
   return verb;

@@ -7,6 +7,7 @@
 #include "cli.hpp"
 #include "core/text.hpp"
 #include "device_arg.hpp"
+#include "record_file.hpp"
 #include "tetrad/host.hpp"
 #include "tetrad/kernels.hpp"
 #include "tetrad/plan.hpp"
@@ -23,6 +24,7 @@ struct Flags {
   std::string acc;
   std::string force;
   std::vector<std::string> exclude;
+  std::string records;
   bool deterministic = false;
 };
 
@@ -50,11 +52,12 @@ struct Asked {
   ProblemSet problem;
   DeviceProfile device;
   PlanOptions options;
+  Records records;
 
   Result<Plan> plan(Question question) const {
     PlanOptions with = options;
     with.question = question;
-    return make_plan(problem, device, Software{}, kernel_candidates(), known_records(), with);
+    return make_plan(problem, device, Software{}, kernel_candidates(), records, with);
   }
 };
 
@@ -160,7 +163,9 @@ int plan(Context& context, const Flags& flags) {
   if (!problem) return report(context, problem.error());
   Result<DeviceProfile> device = device_of(context, flags.device);
   if (!device) return report(context, device.error());
-  Asked asked{std::move(*problem), std::move(*device), {}};
+  Result<Records> records = session_records(flags.records);
+  if (!records) return report(context, records.error());
+  Asked asked{std::move(*problem), std::move(*device), {}, std::move(*records)};
   asked.options.force = flags.force;
   asked.options.exclude = flags.exclude;
   asked.options.deterministic = flags.deterministic;
@@ -192,6 +197,8 @@ Verb verb_plan() {
     app.add_option("--exclude", flags->exclude, "Leave out a kernel or a pattern ('vendor_*'); repeatable")
         ->take_all()
         ->expected(1);
+    app.add_option("--records", flags->records, "File of records of run and bench [env: TETRAD_RECORDS]")
+        ->type_name("FILE");
     app.add_flag("--deterministic", flags->deterministic, "Only kernels that give the same bits twice");
     return [flags](Context& context) { return plan(context, *flags); };
   };

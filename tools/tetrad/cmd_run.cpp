@@ -10,6 +10,7 @@
 #include "cli.hpp"
 #include "core/text.hpp"
 #include "measure.hpp"
+#include "record_file.hpp"
 #include "tetrad/checkpoint.hpp"
 #include "tetrad/nvfp4.hpp"
 #include "verb_common.hpp"
@@ -29,6 +30,8 @@ struct Options {
   std::string kernel;
   std::string source;
   std::string record_amax;
+  std::string record;
+  std::string records;
   int threads = 0;
 };
 
@@ -50,6 +53,7 @@ struct Row {
 struct Host {
   HostRoof roof;
   DeviceProfile device;
+  Records records;
 };
 
 Error bad_activations(const std::string& file, std::string need, std::string have) {
@@ -83,7 +87,7 @@ Result<ConstMatrix> activations_of(const Checkpoint& file, const std::string& la
 Status run_layer(const Options& options, const Host& host, const std::string& layer, const ProblemSet& set,
                  const std::function<measure::Operands(std::int64_t m)>& operands_for, const ConstMatrix* dense,
                  bool has_input_scale, std::vector<Row>& rows) {
-  const Result<Plan> plan = measure::plan_here(set, host.device, options.kernel, has_input_scale);
+  const Result<Plan> plan = measure::plan_here(set, host.device, options.kernel, has_input_scale, host.records);
   if (!plan) return plan.error();
   std::map<std::string, std::unique_ptr<BoundKernel>> bound;
   const std::vector<QuantizedTensor> weights = operands_for(set.m.front()).weights;
@@ -240,6 +244,19 @@ Status run_checkpoint(Context& context, const Options& options, const Host& host
 
 bool wrong(const Row& row) { return row.checked.report.judgement != Judgement::pass; }
 
+// What the rows prove: a row that is wrong outlives the right ones of its kernel.
+Records evidence_of_rows(const Context& context, const Host& host, const std::vector<Row>& rows) {
+  Records right;
+  Records failed;
+  for (const Row& row : rows) {
+    (wrong(row) ? failed : right)
+        .evidence.push_back(
+            evidence_record(context, host.device, row.kernel, Evidence::probed, row.checked, row.problem));
+  }
+  merge_records(right, failed);
+  return right;
+}
+
 nlohmann::json to_json(const Row& row) {
   nlohmann::json out;
   out["layer"] = row.layer;
@@ -328,13 +345,28 @@ int run(Context& context, const Options& options) {
       }
     }
   }
+  for (const std::string& path : {options.record_amax, options.record}) {
+    if (path.empty()) continue;
+    if (Status can = measure::check_output(path); !can) return report(context, can.error());
+  }
+  if (!options.record.empty()) {
+    if (Status can = check_record_file(options.record); !can) return report(context, can.error());
+  }
+  Result<Records> records = session_records(options.records);
+  if (!records) return report(context, records.error());
   if (!options.kernel.empty()) warn(context, fmt::format("kernel {} is forced", options.kernel));
   Host host;
   host.roof = measure_host(options.threads);
   host.device = host_device(host.roof);
+  host.records = std::move(*records);
   std::vector<Row> rows;
   const Status done = is_path ? run_checkpoint(context, options, host, rows) : run_problem(options, host, set, rows);
   if (!done) return report(context, done.error());
+  if (!options.record.empty()) {
+    if (Status added = add_records(options.record, evidence_of_rows(context, host, rows)); !added) {
+      return report(context, added.error());
+    }
+  }
   settle_roof(rows, host.roof, options.threads);
   if (context.json) {
     nlohmann::json out = document(context, "tetrad.run/2.0");
@@ -371,6 +403,9 @@ Verb verb_run() {
     app.add_option("--source", options->source, "The unquantised checkpoint, to show the error of quantising")
         ->type_name("PATH");
     app.add_option("--record-amax", options->record_amax, "Write layer -> amax of its activations as JSON")
+        ->type_name("FILE");
+    app.add_option("--record", options->record, "Add what was judged to this file of records")->type_name("FILE");
+    app.add_option("--records", options->records, "Choose by this file of records [env: TETRAD_RECORDS]")
         ->type_name("FILE");
     app.add_option("--threads", options->threads, "Threads (default all)")->type_name("N")->check(CLI::Range(0, 4096));
     return [options](Context& context) { return run(context, *options); };

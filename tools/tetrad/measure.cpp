@@ -1,15 +1,16 @@
 #include "measure.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <mutex>
 #include <numeric>
 #include <random>
@@ -275,12 +276,12 @@ bool stays_in_cache(const Problem& problem, const DeviceProfile& host) {
 }
 
 Result<Plan> plan_here(const ProblemSet& problem, const DeviceProfile& host, const std::string& force,
-                       bool has_input_scale) {
+                       bool has_input_scale, const Records& records) {
   PlanOptions options;
   options.question = Question::this_build;
   options.force = force;
   options.has_input_scale = has_input_scale;
-  Result<Plan> plan = make_plan(problem, host, Software{}, kernel_candidates(), known_records(), options);
+  Result<Plan> plan = make_plan(problem, host, Software{}, kernel_candidates(), records, options);
   if (!plan) return plan.error();
   for (const Choice& choice : plan->choices) {
     if (!choice.kernel.empty()) continue;
@@ -338,25 +339,53 @@ std::string_view word(Judgement judgement) {
   return "WRONG";
 }
 
+namespace {
+
+Error output_error(std::string_view step, const std::string& path, const std::string& have) {
+  return Error{ErrorKind::input,
+               "TE0661",
+               fmt::format("the file cannot be {}", step),
+               path,
+               "a folder that can be written",
+               have,
+               {},
+               ""};
+}
+
+}  // namespace
+
+Status check_output(const std::string& path) {
+  std::error_code code;
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (std::filesystem::is_directory(path, code)) return output_error("created", path, "a folder of that name");
+  if (::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0) {
+    return output_error("created", path, std::strerror(errno));
+  }
+  return ok();
+}
+
 Status write_file(const std::string& path, std::string_view text) {
   const std::string beside = fmt::format("{}.{}.tmp", path, getpid());
+  const int fd = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd < 0) return output_error("created", path, std::strerror(errno));
   const auto failed = [&](std::string_view step) {
-    std::error_code ignored;
-    std::filesystem::remove(beside, ignored);
-    return Status(Error{ErrorKind::input,
-                        "TE0661",
-                        fmt::format("the file cannot be {}", step),
-                        path,
-                        "a folder that can be written",
-                        std::strerror(errno),
-                        {},
-                        ""});
+    const int reason = errno;
+    ::unlink(beside.c_str());
+    return output_error(step, path, std::strerror(reason));
   };
-  std::ofstream file(beside, std::ios::binary | std::ios::trunc);
-  if (!file) return failed("created");
-  file.write(text.data(), static_cast<std::streamsize>(text.size()));
-  file.close();
-  if (!file) return failed("written");
+  bool written = true;
+  while (written && !text.empty()) {
+    const ssize_t done = ::write(fd, text.data(), text.size());
+    if (done > 0) text.remove_prefix(static_cast<std::size_t>(done));
+    written = done > 0 || (done < 0 && errno == EINTR);
+  }
+  written = written && ::fsync(fd) == 0;
+  const int reason = errno;
+  written = ::close(fd) == 0 && written;
+  if (!written) {
+    if (reason != 0) errno = reason;
+    return failed("written");
+  }
   if (std::rename(beside.c_str(), path.c_str()) != 0) return failed("renamed");
   return ok();
 }

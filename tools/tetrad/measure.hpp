@@ -100,7 +100,7 @@ std::int64_t cache_bytes(const DeviceProfile& host);
 // Fresh plan for this host and build. `force` empty: the planner's choice. Errors: those of make_plan; (unavailable) a
 // choice without a kernel, with the nearest verdicts as causes.
 Result<Plan> plan_here(const ProblemSet& problem, const DeviceProfile& host, const std::string& force,
-                       bool has_input_scale);
+                       bool has_input_scale, const Records& records = known_records());
 
 // The compared part of a result: all of it, or random rows and columns where all would cost too much.
 struct Sample {
@@ -160,7 +160,10 @@ class RandomOperands {
 
 std::string_view word(Judgement judgement);  // "ok", "WRONG", "MISTRUSTED"
 
-// Writes beside `path` and renames. Error (input): the folder cannot be written.
+// Can write_file() write there? Asked before long work. Errors (input): no such folder, no right to write, a folder.
+Status check_output(const std::string& path);
+// Writes beside `path`, syncs and renames, so that there is the old file or the whole new one. Errors (input): each
+// step, by name; nothing stays behind.
 Status write_file(const std::string& path, std::string_view text);
 
 }  // namespace tetrad::measure
