@@ -130,8 +130,9 @@ void read_attributes(const Elf& elf, const Functions& functions, CubinReport* re
     } else if (section.name.starts_with(kShared)) {
       const auto at = functions.by_name.find(section.name.substr(kShared.size()));
       if (at == functions.by_name.end()) continue;
-      // From sm_90 on the size includes what CUDA keeps in each block; ptxas -v does not count that.
-      const std::uint64_t kept = report->target.cc.major >= kKeepsShared && section.size >= kKept ? kKept : 0;
+      // From sm_90 on a linked size includes what CUDA keeps in each block; ptxas -v does not count that.
+      const bool keeps = report->target.cc.major >= kKeepsShared && !report->relocatable;
+      const std::uint64_t kept = keeps && section.size >= kKept ? kKept : 0;
       report->kernels[at->second].static_shared = static_cast<std::int64_t>((section.size - kept) & kMaxSize);
     }
   }

@@ -63,7 +63,7 @@ Trace trace_of(std::uint32_t operation, std::uint32_t immediate) {
     case 0x6000:
       return operation == kLop3 ? kField : kNone;
     default:
-      return 0;
+      return kNone;
   }
 }
 
