@@ -84,8 +84,8 @@ struct PlanOptions {
   std::int64_t workspace_limit = -1;  // bytes; -1 = no limit
 };
 
-// Pure function of its arguments. Errors: unknown or ineligible forced kernel (unavailable, with its verdict), unknown
-// excluded name (usage). A problem that no candidate can run is not an error: its choices have no kernel.
+// Pure function of its arguments. Errors: unknown forced or excluded name (usage), ineligible forced kernel
+// (unavailable, with its verdict). A problem that no candidate can run is not an error: its choices have no kernel.
 Result<Plan> make_plan(const ProblemSet& problem, const DeviceProfile& device, const Software& software,
                        std::span<const Candidate> candidates, const Records& records, const PlanOptions& options);
 

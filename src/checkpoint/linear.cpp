@@ -130,8 +130,13 @@ std::vector<std::string> IgnoreList::unmatched() const {
   return out;
 }
 
+bool is_fused_experts(const HeaderTensor& tensor) {
+  return tensor.shape.size() == 3 && has(tensor.name, "experts") && !tensor.name.ends_with("bias") &&
+         (tensor.dtype == "BF16" || tensor.dtype == "F16" || tensor.dtype == "F32");
+}
+
 std::optional<std::string> not_linear(const HeaderTensor& tensor, const ModelFacts& facts) {
-  if (tensor.shape.size() == 3 && has(tensor.name, "experts")) return "experts in 3 dimensions are not supported";
+  if (is_fused_experts(tensor)) return "experts in one tensor of 3 dimensions";
   if (tensor.shape.size() != 2) return "";
   const std::optional<std::string> module = without_suffix(tensor.name, ".weight");
   const bool floating = tensor.dtype == "BF16" || tensor.dtype == "F16" || tensor.dtype == "F32";

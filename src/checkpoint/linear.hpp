@@ -40,6 +40,9 @@ class IgnoreList {
   ~IgnoreList();
 };
 
+// The experts of a layer in one floating point tensor of 3 dimensions. Families disagree about the order: [experts, n,
+// k] (Qwen), [experts, k, n] (Llama 4), gate and up interleaved (gpt-oss).
+bool is_fused_experts(const HeaderTensor& tensor);
 // Why a weight is left as it is; nullopt if it is the weight [n, k] of a linear layer whose k NVFP4 can hold. Decides
 // by the name's words, the vocabulary size and the model type, and when in doubt leaves the weight alone. Tensors that
 // are no weights at all (fewer than 2 dimensions, convolutions) give an empty reason.

@@ -132,6 +132,7 @@ Status choose(Conversion& c) {
   Result<IgnoreList> ignore = IgnoreList::make(c.options.ignore);
   if (!ignore) return ignore.error();
   std::map<std::string, std::size_t> group_of;
+  std::vector<std::string> fused;
   for (std::size_t s = 0; s < c.shards.size(); ++s) {
     for (const HeaderTensor& tensor : c.shards[s].open.header.tensors) {
       Job job;
@@ -142,7 +143,10 @@ Status choose(Conversion& c) {
       std::optional<std::string> reason = not_linear(tensor, facts);
       if (tensor.shape.size() >= 2) {
         const std::string* pattern = ignore->match(module);
-        if (pattern != nullptr && !reason) reason = fmt::format("ignored by '{}'", *pattern);
+        if (pattern == nullptr && is_fused_experts(tensor)) fused.push_back(tensor.name);
+        if (pattern != nullptr && (!reason || is_fused_experts(tensor))) {
+          reason = fmt::format("ignored by '{}'", *pattern);
+        }
       }
       if (reason) {
         if (!reason->empty()) {
@@ -161,13 +165,25 @@ Status choose(Conversion& c) {
       c.jobs.push_back(std::move(job));
     }
   }
+  if (!fused.empty()) {
+    Error error = refuse("TE0253", "experts in one tensor of 3 dimensions cannot be quantised", c.folder.path,
+                         "one matrix per expert: the order of a fused tensor differs between model families",
+                         fmt::format("{} such tensors, '{}' the first", fused.size(), fused.front()));
+    error.hint =
+        "split them into experts.N.gate_proj.weight and so on, or leave them as they are: --ignore '*experts*'";
+    return error;
+  }
   std::sort(c.report.ignored.begin(), c.report.ignored.end());
   std::sort(c.ignored_modules.begin(), c.ignored_modules.end());
   c.report.unmatched_ignore = ignore->unmatched();
   if (c.groups.empty()) {
-    return refuse("TE0245", "the checkpoint has no weight to quantise", c.folder.path,
-                  "a linear layer that is not ignored",
-                  fmt::format("{} weights, all left as they are", c.report.ignored.size()));
+    Error error = refuse("TE0245", "the checkpoint has no weight to quantise", c.folder.path,
+                         "a linear layer that is not ignored",
+                         fmt::format("{} weights, all left as they are", c.report.ignored.size()));
+    constexpr std::size_t kShown = 4;
+    error.causes.assign(c.report.ignored.begin(), c.report.ignored.begin() + static_cast<std::ptrdiff_t>(std::min(
+                                                                                 kShown, c.report.ignored.size())));
+    return error;
   }
   return ok();
 }

@@ -200,7 +200,7 @@ Status check_names(std::span<const Candidate> candidates, const PlanOptions& opt
     return near.empty() ? std::string("tetrad kernels lists them") : near;
   };
   if (!options.force.empty() && std::find(names.begin(), names.end(), options.force) == names.end()) {
-    return plan_error(ErrorKind::unavailable, "TE0501", fmt::format("there is no kernel '{}' to force", options.force),
+    return plan_error(ErrorKind::usage, "TE0501", fmt::format("there is no kernel '{}' to force", options.force),
                       "the name of a kernel", options.force, hint(options.force));
   }
   for (const std::string& pattern : options.exclude) {

@@ -276,6 +276,28 @@ TEST(QuantizeCheckpoint, IgnorePatterns) {
   expect_refused(other, in.path(), options, "TE0248");
 }
 
+TEST(QuantizeCheckpoint, FusedExpertsAreRefusedByNameUnlessIgnored) {
+  const TempFolder folder;
+  Entry experts = weight("model.layers.0.mlp.experts.gate_up_proj", "BF16", 4 * 32, 64, 0.05F, 1);
+  experts.shape = {4, 32, 64};
+  const std::string in =
+      folder.write("in.safetensors", safetensors({experts, weight("a.q_proj.weight", "BF16", 16, 64, 0.05F, 2)}));
+  QuantizeOptions options;
+  const auto refused = quantize_checkpoint(in, folder / "out", options);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().id, "TE0253");
+  EXPECT_NE(refused.error().have.find("model.layers.0.mlp.experts.gate_up_proj"), std::string::npos);
+  EXPECT_EQ(folder.entries(), 1U);
+  options.ignore = {"*experts*"};
+  const auto done = quantize_checkpoint(in, folder / "out", options);
+  ASSERT_TRUE(done) << done.error().what;
+  EXPECT_EQ(done->layers.size(), 1U);
+  const auto copied = Checkpoint::open(folder / "out");
+  ASSERT_TRUE(copied);
+  ASSERT_NE(copied->find("model.layers.0.mlp.experts.gate_up_proj"), nullptr);
+  EXPECT_EQ(copied->find("model.layers.0.mlp.experts.gate_up_proj")->shape, (std::vector<std::int64_t>{4, 32, 64}));
+}
+
 TEST(QuantizeCheckpoint, ZeroAndTinyWeights) {
   const TempFolder parent;
   std::vector<float> tiny(64, 0.0F);

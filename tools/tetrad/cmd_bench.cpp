@@ -56,7 +56,20 @@ bool right(const Row& row) { return row.checked.report.judgement == Judgement::p
 // Problems of a file: one text per line, # begins a comment.
 Result<std::vector<ProblemSet>> read_problems(const Options& options) {
   std::vector<ProblemSet> sets;
-  if (!std::filesystem::exists(options.what)) {
+  std::error_code code;
+  const bool path = options.what.find('/') != std::string::npos || options.what.ends_with(".txt");
+  const bool there = std::filesystem::exists(options.what, code);
+  if (there ? std::filesystem::is_directory(options.what, code) : path) {
+    return Error{ErrorKind::input,
+                 "TE0661",
+                 "the file cannot be read",
+                 options.what,
+                 "a file with a problem text a line",
+                 there ? "a folder" : "no such file",
+                 {},
+                 ""};
+  }
+  if (!there) {
     Result<ProblemSet> set = parse_problem(options.what);
     if (!set) return set.error();
     sets.push_back(std::move(*set));

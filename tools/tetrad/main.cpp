@@ -196,7 +196,12 @@ int main(int argc, char** argv) {
   try {
     return run(context);
   } catch (const std::bad_alloc&) {
-    return report(context, bug("out of memory"));
+    tetrad::Error error;
+    error.kind = tetrad::ErrorKind::unavailable;
+    error.id = "TE0908";
+    error.what = "out of memory";
+    error.hint = "a smaller problem, fewer threads, or a machine with more memory";
+    return report(context, error);
   } catch (const std::exception& failure) {
     return report(context, bug(std::string("unexpected failure: ") + failure.what()));
   }

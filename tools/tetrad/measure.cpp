@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +12,8 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <limits>
 #include <mutex>
 #include <numeric>
 #include <random>
@@ -54,6 +57,21 @@ void store(const Matrix& matrix, std::int64_t row, std::int64_t col, float value
       static_cast<float*>(matrix.data)[at] = value;
       break;
   }
+}
+
+// Bytes that this process may still take: the least of what the machine has available and its own limit.
+double free_memory() {
+  double bytes = std::numeric_limits<double>::infinity();
+  std::ifstream file("/proc/meminfo");
+  for (std::string key; file >> key; file.ignore(std::numeric_limits<std::streamsize>::max(), '\n')) {
+    double kib = 0.0;
+    if (key == "MemAvailable:" && file >> kib) bytes = kib * 1024.0;
+  }
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    bytes = std::min(bytes, static_cast<double>(limit.rlim_cur));
+  }
+  return bytes;
 }
 
 std::vector<std::int64_t> pick(std::int64_t count, std::int64_t of, std::uint64_t seed) {
@@ -195,6 +213,20 @@ Result<RandomOperands> RandomOperands::make(const Problem& problem, std::int64_t
                  fmt::format("w={}", name(problem.w)),
                  {},
                  ""};
+  }
+  // Operands, results, and the fp32 copy of the activations that most kernels pack.
+  Problem largest = problem;
+  largest.m = max_m;
+  const double need = minimal_bytes(largest) + 4.0 * static_cast<double>(max_m) * static_cast<double>(problem.k);
+  if (const double have = free_memory(); need > have) {
+    return Error{ErrorKind::unavailable,
+                 "TE0669",
+                 "the problem does not fit into memory",
+                 to_text(largest),
+                 fmt::format("{:.3g} GB", need * 1e-9),
+                 fmt::format("{:.3g} GB free", have * 1e-9),
+                 {},
+                 "tetrad plan needs no memory for operands"};
   }
   Dense x = random_normal(problem.a, max_m, problem.k, seed, threads);
   const Result<float> amax = absmax(std::as_const(x).view(), threads);

@@ -146,7 +146,7 @@ Result<Checked> check(const Candidate& kernel, const Operands& operands, const C
 // input scale from the activations' amax, a bias where the problem has one.
 class RandomOperands {
  public:
-  // Error (unavailable): rows=masked.
+  // Errors (unavailable): rows=masked, weights other than NVFP4, more memory than the host has free.
   static Result<RandomOperands> make(const Problem& problem, std::int64_t max_m, std::uint64_t seed, int threads);
   // Groups share the rows evenly.
   Operands view(std::int64_t m) const;
