@@ -29,7 +29,7 @@ class Row {
     if (!json.is_object()) fail("", "an object", json.type_name());
   }
 
-  std::string text(const char* field, std::optional<std::string> otherwise = {}) {
+  std::string text(const char* field, const std::optional<std::string>& otherwise = {}) {
     const Json* value = find(field, otherwise.has_value(), "text");
     if (value == nullptr) return otherwise.value_or("");
     if (!value->is_string()) {
