@@ -200,13 +200,13 @@ def run(*command):
         sys.exit(f"{' '.join(map(str, command))}: {(done.stdout + done.stderr).strip()[:500]}")
 
 
-def assemble(ptxas, version, target, kernels, out):
+def assemble(ptxas, version, target, kernels, out, *flags):
     text = f".version {version}\n.target sm_{target}\n.address_size 64\n"
     text += "".join(entry(name, body) for name, body in kernels.items())
     with tempfile.TemporaryDirectory() as folder:
         source = pathlib.Path(folder, "k.ptx")
         source.write_text(text, encoding="ascii")
-        run(ptxas, "-arch", f"sm_{target}", source, "-o", out)
+        run(ptxas, "-arch", f"sm_{target}", *flags, source, "-o", out)
 
 
 def compile_cuda(text, target, out, *flags):
@@ -238,6 +238,9 @@ def main():
         for target in targets.split():
             short = ".".join(version.split(".")[:2])
             assemble(old_ptxas(version), OLD[version], target, NOTHING, out / f"noop.{short}.sm_{target}.cubin")
+    # Linkable files of that format have a section type of their own for shared memory: a size without bytes.
+    assemble(old_ptxas("12.4.131"), OLD["12.4.131"], "80", {"memory": K["memory"][1]},
+             out / "linkable.12.4.sm_80.cubin", "-c")
     for target in HEADERS.split():
         compile_cuda(CONVERSIONS, target, out / f"header.sm_{target}.cubin")
     compile_cuda(SPILLS, "90a", out / "spills.sm_90a.cubin")

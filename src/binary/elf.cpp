@@ -26,6 +26,12 @@ std::uint64_t round_up_4(std::uint64_t value) { return (value + 3) / 4 * 4; }
 
 }  // namespace
 
+bool has_bytes(std::uint32_t type, std::uint16_t machine) {
+  if (type == 0 || type == kSectionNoBits) return false;
+  return machine != kMachineCuda ||
+         std::find(std::begin(kSectionsOfMemory), std::end(kSectionsOfMemory), type) == std::end(kSectionsOfMemory);
+}
+
 bool looks_like_elf(Bytes bytes) {
   return bytes.size() >= 4 && as_text(bytes.first(4)) ==
                                   "\x7f"
@@ -101,7 +107,7 @@ Result<Elf> Elf::open(Bytes bytes, std::string_view where) {
   }
   for (std::uint32_t i = 0; i < header.section_count; ++i) {
     const ElfSection section = elf.raw_section(i);
-    if (section.type == 0 || section.type == kSectionNoBits) continue;
+    if (!has_bytes(section.type, header.machine)) continue;
     if (!slice(bytes, section.offset, section.size)) {
       return refuse("TE0802", "a section lies outside the file", fmt::format("{}: section {}", elf.where_, i),
                     fmt::format("{} B from byte {}", section.size, section.offset),
@@ -137,7 +143,7 @@ ElfSection Elf::raw_section(std::uint32_t index) const {
   out.link = field<std::uint32_t>(header, 40);
   out.info = field<std::uint32_t>(header, 44);
   out.entry_size = field<std::uint64_t>(header, 56);
-  if (out.type != 0 && out.type != kSectionNoBits) out.data = slice(bytes_, out.offset, out.size).value_or(Bytes{});
+  if (has_bytes(out.type, header_.machine)) out.data = slice(bytes_, out.offset, out.size).value_or(Bytes{});
   out.name = c_string(names_, field<std::uint32_t>(header, 0)).value_or(std::string_view{});
   return out;
 }
@@ -242,7 +248,7 @@ std::optional<std::uint64_t> elf_extent(Bytes bytes) {
     const auto type = field<std::uint32_t>(header, 4);
     const auto offset = field<std::uint64_t>(header, 24);
     const auto size = field<std::uint64_t>(header, 32);
-    if (type == 0 || type == kSectionNoBits) continue;
+    if (!has_bytes(type, field<std::uint16_t>(bytes, kMachineAt))) continue;
     if (offset > kMost || size > kMost) return std::nullopt;
     end = std::max(end, offset + size);
   }

@@ -14,7 +14,10 @@ inline constexpr std::uint16_t kMachineCuda = 190;   // EM_CUDA
 inline constexpr std::uint32_t kSectionSymbols = 2;  // SHT_SYMTAB
 inline constexpr std::uint32_t kSectionNotes = 7;    // SHT_NOTE
 inline constexpr std::uint32_t kSectionNoBits = 8;   // SHT_NOBITS
-inline constexpr std::uint8_t kSymbolFunction = 2;   // STT_FUNC
+// Memory of a kernel in linkable cubins before CUDA 12.8, SHT_LOPROC plus 7 (global), 9 (local), 10 (shared), 21
+// (reserved shared): sizes without bytes, as SHT_NOBITS.
+inline constexpr std::uint32_t kSectionsOfMemory[] = {0x70000007, 0x70000009, 0x7000000a, 0x70000015};
+inline constexpr std::uint8_t kSymbolFunction = 2;  // STT_FUNC
 inline constexpr std::uint64_t kElfHeaderSize = 64;
 
 struct ElfHeader {
@@ -41,7 +44,7 @@ struct ElfSection {
   std::uint32_t link = 0;
   std::uint32_t info = 0;
   std::uint64_t entry_size = 0;
-  Bytes data;  // empty for SHT_NOBITS
+  Bytes data;  // empty where the type has none
 };
 
 struct ElfSymbol {
@@ -60,6 +63,8 @@ struct ElfNote {
   Bytes desc;
 };
 
+// True where a section of that type has bytes in the file.
+bool has_bytes(std::uint32_t type, std::uint16_t machine);
 // True where `bytes` begin like an ELF file of any kind.
 bool looks_like_elf(Bytes bytes);
 // True where `bytes` begin like a cubin: ELF64, little endian, EM_CUDA.

@@ -177,6 +177,13 @@ TEST(Cubin, ResourcesOfAKernel) {
   EXPECT_EQ(kernel(linkable, "spills").static_shared, 1200);
 }
 
+// Its shared memory is a section of 4096 bytes that begins near the end of a file of 3008.
+TEST(Cubin, OldLinkableFilesHaveSectionsWithoutBytes) {
+  const CubinReport report = read("linkable.12.4.sm_80.cubin");
+  EXPECT_TRUE(report.relocatable);
+  EXPECT_EQ(kernel(report, "memory").static_shared, 4096);
+}
+
 TEST(Cubin, EveryClassHasAName) {
   std::map<std::string_view, int> names;
   for (std::size_t i = 0; i < kSassClasses; ++i) ++names[name(static_cast<SassClass>(i))];
