@@ -2,7 +2,7 @@
 PRESET ?= cpu
 BUILD := build/$(PRESET)
 
-.PHONY: run test test-oracles bench check fuzz clean setup build
+.PHONY: run test test-oracles bench check fuzz tidy clean setup build
 .SILENT:
 
 run: setup
@@ -25,6 +25,11 @@ check:
 fuzz:
 	scripts/setup.sh check
 	CMAKE_GENERATOR=Ninja scripts/fuzz.sh 60
+
+tidy:
+	scripts/setup.sh check
+	cmake --preset $(PRESET) >/dev/null
+	TETRAD_BUILD=$(BUILD) scripts/tidy.sh
 
 clean:
 	rm -rf build
