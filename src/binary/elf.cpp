@@ -73,6 +73,12 @@ Result<Elf> Elf::open(Bytes bytes, std::string_view where) {
   header.section_count = field<std::uint16_t>(bytes, 60);
   header.names_index = field<std::uint16_t>(bytes, 62);
   const auto entry = field<std::uint16_t>(bytes, 58);
+  if (header.program_offset != 0 && !slice(bytes, header.program_offset, header.program_count * kProgramHeaderSize)) {
+    return refuse(
+        "TE0801", "the program headers lie outside the file", elf.where_,
+        fmt::format("{} headers of {} B from byte {}", header.program_count, kProgramHeaderSize, header.program_offset),
+        fmt::format("{} B in all", bytes.size()));
+  }
   if (header.section_offset == 0) {
     header.section_count = 0;
     return elf;
