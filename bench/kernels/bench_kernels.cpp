@@ -142,10 +142,10 @@ int main(int argc, char** argv) {
     for (const auto& [n, k] : shapes) {
       sample_roof();
       const std::vector<Copy> weights = make_weights(n, k);
-      std::vector<float> x(static_cast<std::size_t>(std::end(kRows)[-1] * k));
+      std::vector<std::uint16_t> x(static_cast<std::size_t>(std::end(kRows)[-1] * k));  // bfloat16
       std::mt19937 random(2);
       std::normal_distribution<float> normal;
-      for (float& value : x) value = normal(random);
+      for (std::uint16_t& value : x) value = f32_to_bf16(normal(random));
       for (const KernelDescriptor& row : kernel_table()) {
         if (row.bind == nullptr || row.candidate.reference) continue;
         std::vector<std::unique_ptr<BoundKernel>> kernels;
@@ -155,7 +155,7 @@ int main(int argc, char** argv) {
           kernels.push_back(std::move(*bound));
         }
         for (const std::int64_t m : kRows) {
-          const ConstMatrix activations{x.data(), DType::f32, m, k, k};
+          const ConstMatrix activations{x.data(), DType::bf16, m, k, k};
           if (!correct(row, weights.front().view, activations)) return 4;
           std::vector<float> y(static_cast<std::size_t>(m * n));
           MatmulArgs args;
@@ -166,6 +166,7 @@ int main(int argc, char** argv) {
           const double bytes = static_cast<double>(n * k) * row.candidate.weight_bytes_per_element;
           const double flops = 2.0 * static_cast<double>(m * n) * static_cast<double>(k);
           rows.push_back({{"kernel", row.candidate.name},
+                          {"a", "bf16"},
                           {"digest", row.digest},
                           {"n", n},
                           {"k", k},

@@ -177,6 +177,33 @@ TEST_P(Kernel, CancellationStaysInsideTheBound) {
   }
 }
 
+// Where the large elements of a block meet zero codes, the result is made of the small ones alone: whatever is left of
+// them when a block is brought to one exponent must not be lost. `small` of them per row, in 16-bit types far enough
+// below to leave such remainders; with many, or many more binades, the rows take other paths.
+TEST_P(Kernel, SmallElementsBesideLargeOnesCount) {
+  if (candidate().acc != Acc::w4a16) GTEST_SKIP() << "activations are rounded per block";
+  const std::int64_t k = 2064;
+  for (const DType type : {DType::bf16, DType::f16, DType::f32})
+    for (const float ratio : {0x1p-14F, 0x1p-19F, 0x1p-30F, 0x1p-60F})
+      for (const std::int64_t small : {1, 5, 60, 64, 65, 129}) {
+        if (type == DType::f16 && ratio < 0x1p-20F) continue;
+        SCOPED_TRACE(testing::Message() << name(type) << " ratio " << ratio << " small " << small);
+        Weights weights(6, k, 0, 4);
+        Dense x(type, 2, k, 0);
+        x.fill_normal(6, ratio);
+        for (std::int64_t c = 0; c < k; ++c)
+          if (c % 16 != 3 || c / 16 >= small)
+            for (std::int64_t i = 0; i < 2; ++i) {
+              x.set(i, c, c % 2 == 0 ? 1.9921875F : -1.0F);
+              for (std::int64_t r = 0; r < 6; ++r) weights.code(r, c / 2) &= c % 2 == 0 ? 0xF0 : 0x0F;
+            }
+        Output y(DType::f32, 2, 6, 0);
+        auto kernel = bind({weights.view()});
+        const JudgeReport report = run(*kernel, {weights.view()}, x, y);
+        EXPECT_EQ(report.judgement, Judgement::pass) << report.text();
+      }
+}
+
 // Scale 1, activations on the E2M1 grid: every fp32 sum is exact in any order up to k = 2^24 / 144.
 TEST_P(Kernel, ExactUpToTheLongestExactSum) {
   for (const std::int64_t k : {std::int64_t{64}, std::int64_t{4096}, std::int64_t{116496}}) {

@@ -17,16 +17,19 @@ class EmulatedRow final : public CpuRow {
   using CpuRow::CpuRow;
 
  protected:
-  void pack(std::size_t group, const float* x, std::int64_t count, std::byte* packed) const override {
+  void pack(std::size_t group, const float* x, std::int64_t count, std::int64_t rows,
+            std::byte* packed) const override {
     std::vector<std::uint8_t> codes(static_cast<std::size_t>(count / 2));
     std::vector<std::uint8_t> scales(static_cast<std::size_t>(count / kBlock));
     quantize_activations({x, DType::f32, 1, count, count}, input_scale(group), codes.data(), scales.data());
     std::vector<float> rounded(static_cast<std::size_t>(count));
     for (std::size_t i = 0; i < rounded.size(); ++i)
       rounded[i] = kCodeTable[codes[i / 2] >> (i % 2 * 4) & 15U] * ue4m3_decode(scales[i / kBlock]);
-    w4a16_pack(rounded.data(), count, packed);
+    w4a16_pack(rounded.data(), count, rows, packed);
   }
-  std::size_t packed_bytes(std::int64_t count) const override { return w4a16_packed_bytes(count); }
+  std::size_t packed_bytes(std::int64_t count, std::int64_t rows) const override {
+    return w4a16_packed_bytes(count, rows);
+  }
   std::size_t scratch_bytes() const override { return w4a16_scratch_bytes(); }
   std::int64_t chunk() const override { return kW4A16Chunk; }
   void multiply(const Panel& panel) const override { w4a16_multiply(panel); }

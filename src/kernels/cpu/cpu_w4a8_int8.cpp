@@ -1,8 +1,6 @@
 // Row cpu_w4a8_int8: activations rounded to int8 per 16 along k, exact integer products within a block, sums of blocks
-// in fp32. Codes become 2 * e2m1 + 12, unsigned, so that one instruction multiplies them with signed activations; the
-// offset is taken off by 12 * (sum of the activations), which the packing provides. One block per 32-bit lane: its four
-// groups of four elements stand at the same lane of four vectors. One partial sum per lane for every m, in the same
-// order, so a row has the same bits whatever rows stand beside it.
+// in fp32. One partial sum per lane for every m, in the same order, so a row has the same bits whatever rows stand
+// beside it.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -16,50 +14,27 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/cpu/bytes-inl.hpp"
+
 #ifndef TETRAD_CPU_W4A8_ONCE
 #define TETRAD_CPU_W4A8_ONCE
 namespace tetrad::kernels {
 
-inline constexpr std::int64_t kInt8Step = 128;    // elements of k per step: 64 bytes of codes, 8 block scales
-inline constexpr std::int64_t kInt8Lanes = 8;     // partial sums per result, one per block of a step
 inline constexpr std::int64_t kInt8Chunk = 1024;  // elements of k per chunk of packed activations
-inline constexpr std::int64_t kInt8Decoded = 24;  // rows of weights decoded at once, into the first-level cache
-inline constexpr std::int64_t kInt8Ahead = 1024;  // prefetch distance along a row of codes, bytes
-inline constexpr std::int64_t kInt8Steps = kInt8Chunk / kInt8Step;
-
-// Lane -> block of the step; the order in which shuffling 32-bit lanes of two vectors of codes yields them.
-inline constexpr std::size_t kInt8Block[kInt8Lanes] = {0, 1, 4, 5, 2, 3, 6, 7};
-// Element of its block at byte b of vector v: the low and high nibbles of the block's first four bytes, then of its
-// last.
-constexpr std::size_t int8_element(std::size_t v, std::size_t b) { return 8 * (v / 2) + 2 * b + v % 2; }
+inline constexpr std::int64_t kInt8Decoded = 16;  // rows of weights decoded at once, into the first-level cache
+inline constexpr std::int64_t kInt8Steps = kInt8Chunk / kByteStep;
 
 struct alignas(32) Int8Step {
-  std::int8_t q[4][4 * kInt8Lanes];
-  std::int16_t offset[2 * kInt8Lanes];  // 12 * (sum of the eight activations of 16-bit lane i)
-  float scales[kInt8Lanes];
+  std::int8_t q[4][4 * kByteLanes];
+  std::int16_t offset[2 * kByteLanes];  // 12 * (sum of the eight activations of 16-bit lane i)
+  float scales[kByteLanes];
 };
 
 // 128 weights of one row in the same order.
 struct alignas(32) WeightStep {
-  std::uint8_t u[4][4 * kInt8Lanes];
-  float scales[kInt8Lanes];
+  std::uint8_t u[4][4 * kByteLanes];
+  float scales[kByteLanes];
 };
-
-// Codes and scales of a step across the end of a row, zero beyond it.
-struct Int8Tail {
-  alignas(32) std::uint8_t codes[kInt8Step / 2] = {};
-  std::uint8_t scales[kInt8Step / kBlock] = {};
-  Int8Tail(const std::uint8_t* c, const std::uint8_t* s, std::int64_t elements) {
-    std::memcpy(codes, c, static_cast<std::size_t>(elements / 2));
-    std::memcpy(scales, s, static_cast<std::size_t>(elements / kBlock));
-  }
-};
-
-inline std::int64_t int8_steps(std::int64_t k) { return (k + kInt8Step - 1) / kInt8Step; }
-
-inline float sum_int8_lanes(const float* v) {
-  return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
-}
 
 }  // namespace tetrad::kernels
 #endif
@@ -69,46 +44,14 @@ namespace tetrad::kernels::HWY_NAMESPACE {
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
 
-struct Weights128 {
-  __m256i a;
-  __m256i b;
-  __m256i c;
-  __m256i d;
-  __m256 scales;
-};
-
-HWY_INLINE __m256i LoadBytes(const void* from) { return _mm256_loadu_si256(static_cast<const __m256i*>(from)); }
-
 HWY_INLINE Weights128 DecodeInt8(const std::uint8_t* codes, const std::uint8_t* scales) {
-  const __m256i table =
-      _mm256_broadcastsi128_si256(_mm_setr_epi8(12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0));
-  // Scale byte of block kInt8Block[lane] into each 32-bit lane.
-  const __m256i spread = _mm256_setr_epi8(0, -1, -1, -1, 1, -1, -1, -1, 4, -1, -1, -1, 5, -1, -1, -1,  //
-                                          2, -1, -1, -1, 3, -1, -1, -1, 6, -1, -1, -1, 7, -1, -1, -1);
-  const __m256i nibble = _mm256_set1_epi8(15);
-  const __m256 low = _mm256_loadu_ps(reinterpret_cast<const float*>(codes));
-  const __m256 high = _mm256_loadu_ps(reinterpret_cast<const float*>(codes + 32));
-  const __m256i first = _mm256_castps_si256(_mm256_shuffle_ps(low, high, 0x88));
-  const __m256i last = _mm256_castps_si256(_mm256_shuffle_ps(low, high, 0xDD));
-  std::int64_t eight;
-  std::memcpy(&eight, scales, sizeof(eight));
-  const __m256i positive = _mm256_and_si256(_mm256_set1_epi64x(eight), _mm256_set1_epi8(0x7F));
-  // Exponent and mantissa at their places in fp32 give the value times 2^-120.
-  const __m256i bits = _mm256_slli_epi32(_mm256_shuffle_epi8(positive, spread), 20);
-  return {_mm256_shuffle_epi8(table, _mm256_and_si256(first, nibble)),
-          _mm256_shuffle_epi8(table, _mm256_and_si256(_mm256_srli_epi16(first, 4), nibble)),
-          _mm256_shuffle_epi8(table, _mm256_and_si256(last, nibble)),
-          _mm256_shuffle_epi8(table, _mm256_and_si256(_mm256_srli_epi16(last, 4), nibble)),
-          _mm256_mul_ps(_mm256_castsi256_ps(bits), _mm256_set1_ps(0x1p120F))};
+  Weights128 w = DecodeBytes(codes, scales);
+  w.scales = _mm256_mul_ps(w.scales, _mm256_set1_ps(0x1p120F));
+  return w;
 }
 
-// The sums of 16-bit products fit: 8 * 24 * 127 and, with the offset taken off, 8 * 12 * 127.
 HWY_INLINE __m256 DotInt8(const Weights128& w, const Int8Step& x, __m256 sum) {
-  const __m256i first =
-      _mm256_add_epi16(_mm256_maddubs_epi16(w.a, LoadBytes(x.q[0])), _mm256_maddubs_epi16(w.b, LoadBytes(x.q[1])));
-  const __m256i last =
-      _mm256_add_epi16(_mm256_maddubs_epi16(w.c, LoadBytes(x.q[2])), _mm256_maddubs_epi16(w.d, LoadBytes(x.q[3])));
-  const __m256i halves = _mm256_sub_epi16(_mm256_add_epi16(first, last), LoadBytes(x.offset));
+  const __m256i halves = _mm256_sub_epi16(DotBytes(w, x.q), LoadBytes(x.offset));
   const __m256 dots = _mm256_cvtepi32_ps(_mm256_madd_epi16(halves, _mm256_set1_epi16(1)));
   return _mm256_fmadd_ps(dots, _mm256_mul_ps(w.scales, _mm256_load_ps(x.scales)), sum);
 }
@@ -122,14 +65,14 @@ void Rows8(const Panel& panel, std::int64_t i, std::int64_t j) {
   const std::int64_t scale = w.scale_stride;
   const std::uint8_t* codes = w.codes + (panel.n + j) * code;
   const std::uint8_t* scales = w.scales + (panel.n + j) * scale;
-  const std::int64_t steps = w.k / kInt8Step;
+  const std::int64_t steps = w.k / kByteStep;
   // The last bytes of a row prefetch the first of the row R further on.
-  const std::int64_t turn = steps - kInt8Ahead / (kInt8Step / 2);
+  const std::int64_t turn = steps - kByteAhead / (kByteStep / 2);
   __m256 sums[R];
 #pragma GCC unroll 4
   for (int r = 0; r < R; ++r) sums[r] = _mm256_setzero_ps();
   for (std::int64_t step = 0; step < steps; ++step, ++x) {
-    const std::int64_t ahead = kInt8Ahead + (step < turn ? 0 : (R - 1) * code);
+    const std::int64_t ahead = kByteAhead + (step < turn ? 0 : (R - 1) * code);
     const std::int64_t scale_row = R + step % R;
     _mm_prefetch(reinterpret_cast<const char*>(scales) + scale_row * scale, _MM_HINT_T0);
 #pragma GCC unroll 4
@@ -137,18 +80,18 @@ void Rows8(const Panel& panel, std::int64_t i, std::int64_t j) {
       _mm_prefetch(reinterpret_cast<const char*>(codes) + r * code + ahead, _MM_HINT_T0);
       sums[r] = DotInt8(DecodeInt8(codes + r * code, scales + r * scale), *x, sums[r]);
     }
-    codes += kInt8Step / 2;
-    scales += kInt8Step / kBlock;
+    codes += kByteStep / 2;
+    scales += kByteStep / kBlock;
   }
-  alignas(32) float lanes[R][kInt8Lanes];
+  alignas(32) float lanes[R][kByteLanes];
 #pragma GCC unroll 4
   for (int r = 0; r < R; ++r) _mm256_store_ps(lanes[r], sums[r]);
   for (int r = 0; r < R; ++r) {
-    if (w.k % kInt8Step != 0) {
-      const Int8Tail tail(codes + r * code, scales + r * scale, w.k % kInt8Step);
+    if (w.k % kByteStep != 0) {
+      const ByteTail tail(codes + r * code, scales + r * scale, w.k % kByteStep);
       _mm256_store_ps(lanes[r], DotInt8(DecodeInt8(tail.codes, tail.scales), *x, _mm256_load_ps(lanes[r])));
     }
-    panel.sums[i * kPanel + j + r] = sum_int8_lanes(lanes[r]);
+    panel.sums[i * kPanel + j + r] = sum_byte_lanes(lanes[r]);
   }
 }
 
@@ -165,7 +108,7 @@ template <int M>
 void Column8(const Int8Step* x, std::int64_t x_stride, const WeightStep* w, std::int64_t steps, float* sums) {
   __m256 acc[M];
 #pragma GCC unroll 4
-  for (int i = 0; i < M; ++i) acc[i] = _mm256_load_ps(sums + i * kPanel * kInt8Lanes);
+  for (int i = 0; i < M; ++i) acc[i] = _mm256_load_ps(sums + i * kPanel * kByteLanes);
   for (std::int64_t s = 0; s < steps; ++s) {
     const Weights128 step = {LoadBytes(w[s].u[0]), LoadBytes(w[s].u[1]), LoadBytes(w[s].u[2]), LoadBytes(w[s].u[3]),
                              _mm256_load_ps(w[s].scales)};
@@ -173,7 +116,7 @@ void Column8(const Int8Step* x, std::int64_t x_stride, const WeightStep* w, std:
     for (int i = 0; i < M; ++i) acc[i] = DotInt8(step, x[i * x_stride + s], acc[i]);
   }
 #pragma GCC unroll 4
-  for (int i = 0; i < M; ++i) _mm256_store_ps(sums + i * kPanel * kInt8Lanes, acc[i]);
+  for (int i = 0; i < M; ++i) _mm256_store_ps(sums + i * kPanel * kByteLanes, acc[i]);
 }
 
 void StoreStep(const std::uint8_t* codes, const std::uint8_t* scales, WeightStep& out) {
@@ -183,7 +126,7 @@ void StoreStep(const std::uint8_t* codes, const std::uint8_t* scales, WeightStep
   _mm256_store_ps(out.scales, step.scales);
 }
 
-// quantize_int8_block() in vectors, then the bytes in the order of int8_element().
+// quantize_int8_block() in vectors, then the bytes in the order of byte_element().
 HWY_INLINE __m128i QuantizeBlock(const float* x, float& scale) {
   const __m256i magnitude = _mm256_set1_epi32(0x7FFFFFFF);
   const __m256 low = _mm256_loadu_ps(x);
@@ -206,16 +149,14 @@ HWY_INLINE __m128i QuantizeBlock(const float* x, float& scale) {
     const __m256i whole = _mm256_sub_epi32(shifted, _mm256_castps_si256(round));
     return _mm256_min_epi32(_mm256_max_epi32(whole, _mm256_set1_epi32(-127)), _mm256_set1_epi32(127));
   };
-  const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(nearest(low), nearest(high)), 0xD8);
-  const __m128i bytes = _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
-  return _mm_shuffle_epi8(bytes, _mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15));
+  return OrderBytes(nearest(low), nearest(high));
 }
 
 void PackInt8(const float* x, std::int64_t steps, Int8Step* out) {
-  for (; steps > 0; --steps, ++out, x += kInt8Step) {
-    for (std::size_t lane = 0; lane < kInt8Lanes; ++lane) {
+  for (; steps > 0; --steps, ++out, x += kByteStep) {
+    for (std::size_t lane = 0; lane < kByteLanes; ++lane) {
       alignas(16) std::int8_t q[kBlock];
-      _mm_store_si128(reinterpret_cast<__m128i*>(q), QuantizeBlock(x + kInt8Block[lane] * kBlock, out->scales[lane]));
+      _mm_store_si128(reinterpret_cast<__m128i*>(q), QuantizeBlock(x + kByteBlock[lane] * kBlock, out->scales[lane]));
       for (std::size_t v = 0; v < 4; ++v) std::memcpy(out->q[v] + 4 * lane, q + 4 * v, 4);
     }
     const __m256i twelve = _mm256_set1_epi8(12);
@@ -232,11 +173,11 @@ void Column8(const Int8Step* x, std::int64_t x_stride, const WeightStep* w, std:
   for (int i = 0; i < M; ++i)
     for (std::int64_t s = 0; s < steps; ++s) {
       const Int8Step& a = x[i * x_stride + s];
-      for (std::size_t lane = 0; lane < kInt8Lanes; ++lane) {
+      for (std::size_t lane = 0; lane < kByteLanes; ++lane) {
         int dot = -a.offset[2 * lane] - a.offset[2 * lane + 1];
         for (std::size_t v = 0; v < 4; ++v)
           for (std::size_t b = 4 * lane; b < 4 * lane + 4; ++b) dot += w[s].u[v][b] * a.q[v][b];
-        sums[i * kPanel * kInt8Lanes + static_cast<std::int64_t>(lane)] +=
+        sums[i * kPanel * kByteLanes + static_cast<std::int64_t>(lane)] +=
             static_cast<float>(dot) * (w[s].scales[lane] * a.scales[lane]);
       }
     }
@@ -244,26 +185,26 @@ void Column8(const Int8Step* x, std::int64_t x_stride, const WeightStep* w, std:
 
 void StoreStep(const std::uint8_t* codes, const std::uint8_t* scales, WeightStep& out) {
   constexpr std::uint8_t kTable[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};
-  for (std::size_t lane = 0; lane < kInt8Lanes; ++lane) {
-    const std::uint8_t* block = codes + kInt8Block[lane] * kBlock / 2;
+  for (std::size_t lane = 0; lane < kByteLanes; ++lane) {
+    const std::uint8_t* block = codes + kByteBlock[lane] * kBlock / 2;
     for (std::size_t v = 0; v < 4; ++v)
       for (std::size_t b = 0; b < 4; ++b) {
-        const std::size_t e = int8_element(v, b);
+        const std::size_t e = byte_element(v, b);
         out.u[v][4 * lane + b] = kTable[block[e / 2] >> (e % 2 * 4) & 15U];
       }
-    out.scales[lane] = kScaleTable[scales[kInt8Block[lane]]];
+    out.scales[lane] = kScaleTable[scales[kByteBlock[lane]]];
   }
 }
 
 void PackInt8(const float* x, std::int64_t steps, Int8Step* out) {
-  for (; steps > 0; --steps, ++out, x += kInt8Step)
-    for (std::size_t lane = 0; lane < kInt8Lanes; ++lane) {
+  for (; steps > 0; --steps, ++out, x += kByteStep)
+    for (std::size_t lane = 0; lane < kByteLanes; ++lane) {
       std::int8_t q[kBlock];
-      out->scales[lane] = quantize_int8_block(x + kInt8Block[lane] * kBlock, q);
+      out->scales[lane] = quantize_int8_block(x + kByteBlock[lane] * kBlock, q);
       int sums[2] = {};
       for (std::size_t v = 0; v < 4; ++v)
         for (std::size_t b = 0; b < 4; ++b) {
-          const std::int8_t value = q[int8_element(v, b)];
+          const std::int8_t value = q[byte_element(v, b)];
           out->q[v][4 * lane + b] = value;
           sums[b / 2] += value;
         }
@@ -279,11 +220,11 @@ void DecodeRows(const QuantizedTensor& w, std::int64_t row, std::int64_t count, 
     const std::uint8_t* codes = w.codes + (row + j) * w.code_stride;
     const std::uint8_t* scales = w.scales + (row + j) * w.scale_stride;
     WeightStep* out = decoded + j * kInt8Steps;
-    for (std::int64_t at = k; at < std::min(k + kInt8Chunk, w.k); at += kInt8Step, ++out) {
-      if (at + kInt8Step <= w.k) {
+    for (std::int64_t at = k; at < std::min(k + kInt8Chunk, w.k); at += kByteStep, ++out) {
+      if (at + kByteStep <= w.k) {
         StoreStep(codes + at / 2, scales + at / kBlock, *out);
       } else {
-        const Int8Tail tail(codes + at / 2, scales + at / kBlock, w.k - at);
+        const ByteTail tail(codes + at / 2, scales + at / kBlock, w.k - at);
         StoreStep(tail.codes, tail.scales, *out);
       }
     }
@@ -294,12 +235,12 @@ void MatrixPanel8(const Panel& panel) {
   const QuantizedTensor& w = *panel.weights;
   auto* decoded = reinterpret_cast<WeightStep*>(panel.scratch);
   auto* lanes = reinterpret_cast<float*>(decoded + kInt8Decoded * kInt8Steps);
-  std::fill_n(lanes, panel.m * kPanel * kInt8Lanes, 0.0F);
+  std::fill_n(lanes, panel.m * kPanel * kByteLanes, 0.0F);
   const std::int64_t x_stride = panel.x_stride / static_cast<std::int64_t>(sizeof(Int8Step));
   for (std::int64_t k = 0; k < w.k; k += kInt8Chunk) {
-    const std::int64_t steps = int8_steps(std::min(kInt8Chunk, w.k - k));
+    const std::int64_t steps = byte_steps(std::min(kInt8Chunk, w.k - k));
     const auto* x =
-        reinterpret_cast<const Int8Step*>(panel.x + k / panel.chunk * panel.chunk_bytes) + k % panel.chunk / kInt8Step;
+        reinterpret_cast<const Int8Step*>(panel.x + k / panel.chunk * panel.chunk_bytes) + k % panel.chunk / kByteStep;
     for (std::int64_t first = 0; first < panel.count; first += kInt8Decoded) {
       const std::int64_t last = std::min(first + kInt8Decoded, panel.count);
       DecodeRows(w, panel.n + first, last - first, k, decoded);
@@ -307,7 +248,7 @@ void MatrixPanel8(const Panel& panel) {
         const bool four = i + 4 <= panel.m;
         for (std::int64_t j = first; j < last; ++j) {
           const WeightStep* column = decoded + (j - first) * kInt8Steps;
-          float* to = lanes + (i * kPanel + j) * kInt8Lanes;
+          float* to = lanes + (i * kPanel + j) * kByteLanes;
           if (four)
             Column8<4>(x + i * x_stride, x_stride, column, steps, to);
           else
@@ -319,12 +260,12 @@ void MatrixPanel8(const Panel& panel) {
   }
   for (std::int64_t i = 0; i < panel.m; ++i)
     for (std::int64_t j = 0; j < panel.count; ++j)
-      panel.sums[i * kPanel + j] = sum_int8_lanes(lanes + (i * kPanel + j) * kInt8Lanes);
+      panel.sums[i * kPanel + j] = sum_byte_lanes(lanes + (i * kPanel + j) * kByteLanes);
 }
 
 void Multiply8(const Panel& panel) {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
-  if (panel.m <= 2) {
+  if (panel.m <= kVectorRows) {
     for (std::int64_t i = 0; i < panel.m; ++i) VectorPanel8(panel, i);
     return;
   }
@@ -348,20 +289,20 @@ class Int8Row final : public CpuRow {
   using CpuRow::CpuRow;
 
  protected:
-  void pack(std::size_t, const float* x, std::int64_t count, std::byte* packed) const override {
+  void pack(std::size_t, const float* x, std::int64_t count, std::int64_t, std::byte* packed) const override {
     auto* out = reinterpret_cast<Int8Step*>(packed);
-    HWY_DYNAMIC_DISPATCH(PackInt8)(x, count / kInt8Step, out);
-    if (const std::int64_t rest = count % kInt8Step; rest != 0) {
-      float step[kInt8Step] = {};
+    HWY_DYNAMIC_DISPATCH(PackInt8)(x, count / kByteStep, out);
+    if (const std::int64_t rest = count % kByteStep; rest != 0) {
+      float step[kByteStep] = {};
       std::copy_n(x + count - rest, rest, step);
-      HWY_DYNAMIC_DISPATCH(PackInt8)(step, 1, out + count / kInt8Step);
+      HWY_DYNAMIC_DISPATCH(PackInt8)(step, 1, out + count / kByteStep);
     }
   }
-  std::size_t packed_bytes(std::int64_t count) const override {
-    return static_cast<std::size_t>(int8_steps(count)) * sizeof(Int8Step);
+  std::size_t packed_bytes(std::int64_t count, std::int64_t) const override {
+    return static_cast<std::size_t>(byte_steps(count)) * sizeof(Int8Step);
   }
   std::size_t scratch_bytes() const override {
-    return kInt8Decoded * kInt8Steps * sizeof(WeightStep) + kMaxRows * kPanel * kInt8Lanes * sizeof(float);
+    return kInt8Decoded * kInt8Steps * sizeof(WeightStep) + kMaxRows * kPanel * kByteLanes * sizeof(float);
   }
   std::int64_t chunk() const override { return kInt8Chunk; }
   void multiply(const Panel& panel) const override { HWY_DYNAMIC_DISPATCH(Multiply8)(panel); }

@@ -135,9 +135,9 @@ Status CpuRow::launch(const MatmulArgs& args) {
 
 void CpuRow::run_rows(const MatmulArgs& args, std::size_t group, std::int64_t begin, std::int64_t rows, int threads) {
   const QuantizedTensor& w = weights_[group];
-  const std::int64_t chunk = rows > 2 ? this->chunk() : w.k;
+  const std::int64_t chunk = rows > kVectorRows ? this->chunk() : w.k;
   const std::int64_t chunks = (w.k + chunk - 1) / chunk;
-  const std::size_t row_bytes = (packed_bytes(std::min(chunk, w.k)) + 63) / 64 * 64;
+  const std::size_t row_bytes = (packed_bytes(std::min(chunk, w.k), rows) + 63) / 64 * 64;
   const std::size_t chunk_bytes = row_bytes * static_cast<std::size_t>(rows);
   std::byte* packed = packed_.reserve(chunk_bytes * static_cast<std::size_t>(chunks));
   const std::size_t scratch = scratch_bytes();
@@ -152,7 +152,7 @@ void CpuRow::run_rows(const MatmulArgs& args, std::size_t group, std::int64_t be
     for (std::int64_t i = first; i < last; ++i) {
       load_row(args.x, begin + i, line);
       for (std::int64_t c = 0; c < chunks; ++c)
-        pack(group, line + c * chunk, std::min(chunk, w.k - c * chunk),
+        pack(group, line + c * chunk, std::min(chunk, w.k - c * chunk), rows,
              packed + static_cast<std::size_t>(c) * chunk_bytes + static_cast<std::size_t>(i) * row_bytes);
     }
   });

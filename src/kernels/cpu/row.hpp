@@ -11,15 +11,14 @@
 
 namespace tetrad::kernels {
 
-// Elements of k that one step of the fp32 inner loops takes: 32 bytes of codes, 4 block scales.
-inline constexpr std::int64_t kStep = 64;
 // Rows of activations that are packed and multiplied at once.
 inline constexpr std::int64_t kMaxRows = 64;
 // Rows of weights that one call of multiply() takes: the packed activations, which do not stay in the second-level
 // cache, are read once for so many.
 inline constexpr std::int64_t kPanel = 48;
 
-inline std::int64_t steps_of(std::int64_t k) { return (k + kStep - 1) / kStep; }
+// Up to so many rows of activations are packed in one chunk and multiplied one by one while the weights stream.
+inline constexpr std::int64_t kVectorRows = 4;
 
 // Work of one call: sums[i * kPanel + j] = sum_k x[i, k] * e2m1(w[n + j, k]) * ue4m3(scale), without global scales.
 // Packed activations lie in chunks of `chunk` elements of k, each with all its rows one after the other, so that a
@@ -31,7 +30,7 @@ struct Panel {
   std::int64_t m = 0;            // packed rows, <= kMaxRows
   const std::byte* x = nullptr;  // packed, 64-byte aligned
   std::int64_t x_stride = 0;     // bytes between rows of a chunk
-  std::int64_t chunk = 0;        // elements of k per chunk; one chunk when m <= 2
+  std::int64_t chunk = 0;        // elements of k per chunk; one chunk when m <= kVectorRows
   std::int64_t chunk_bytes = 0;  // bytes between chunks
   float* sums = nullptr;         // [m, kPanel]
   std::byte* scratch = nullptr;  // of this thread, 64-byte aligned
@@ -61,10 +60,12 @@ class CpuRow : public BoundKernel {
   Status launch(const MatmulArgs& args) final;
 
  protected:
-  // `count` elements of a row of activations, a multiple of 16 that starts at one, into their packed form.
-  virtual void pack(std::size_t group, const float* x, std::int64_t count, std::byte* packed) const = 0;
-  virtual std::size_t packed_bytes(std::int64_t count) const = 0;
-  // Elements of k per chunk of packed activations when there are more than two rows.
+  // `count` elements of a row of activations, a multiple of 16 that starts at one, into their packed form when `rows`
+  // rows are multiplied at once.
+  virtual void pack(std::size_t group, const float* x, std::int64_t count, std::int64_t rows,
+                    std::byte* packed) const = 0;
+  virtual std::size_t packed_bytes(std::int64_t count, std::int64_t rows) const = 0;
+  // Elements of k per chunk of packed activations when there are more than kVectorRows rows.
   virtual std::int64_t chunk() const = 0;
   virtual std::size_t scratch_bytes() const = 0;
   virtual void multiply(const Panel& panel) const = 0;

@@ -26,17 +26,4 @@ inline constexpr std::array<float, 256> kScaleTable = [] {
 inline constexpr std::array<float, 16> kCodeTable = {0.0F,  0.5F,  1.0F,  1.5F,  2.0F,  3.0F,  4.0F,  6.0F,
                                                      -0.0F, -0.5F, -1.0F, -1.5F, -2.0F, -3.0F, -4.0F, -6.0F};
 
-// Order in which the 64 elements of one step stand as fp32, eight vectors of eight: position -> element. It is the
-// order in which byte unpacking within 128-bit lanes yields the nibbles of 32 bytes. Vectors 0-3 hold blocks 0 (lanes
-// 0-3) and 2 (lanes 4-7), vectors 4-7 blocks 1 and 3.
-inline constexpr std::array<std::uint8_t, kStep> kStepOrder = [] {
-  std::array<std::uint8_t, kStep> order{};
-  for (std::size_t v = 0; v < 8; ++v)
-    for (std::size_t lane = 0; lane < 8; ++lane) {
-      const std::size_t byte = (lane < 4 ? 0U : 16U) + (v < 4 ? 0U : 8U) + 2 * (lane % 4) + v % 2;
-      order[v * 8 + lane] = static_cast<std::uint8_t>(2 * byte + v % 4 / 2);
-    }
-  return order;
-}();
-
 }  // namespace tetrad::kernels
