@@ -106,7 +106,7 @@ Suggestion suggest(ComputeCapability device);
 // One kind of log line, seen `count` times.
 struct LogFinding {
   std::string rule;       // "feature_not_on_target", ... (docs/arch-lists.md)
-  std::string text;       // the first such line, at most 200 characters of printable ASCII
+  std::string text;       // the first such line, at most 200 bytes as printable ASCII, runs of blanks as one
   std::int64_t line = 0;  // from 1
   std::int64_t count = 0;
   std::string target;  // "sm_120", as the line names it; empty if it names none

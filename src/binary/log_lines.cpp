@@ -129,7 +129,10 @@ std::string target_in(std::string_view line) {
 
 std::string printable(std::string_view line) {
   std::string out;
-  for (const char c : line.substr(0, kTextBytes)) out += c >= 0x20 && c < 0x7F ? c : '?';
+  for (const char c : line.substr(0, kTextBytes)) {
+    if (c == ' ' && out.ends_with(' ')) continue;
+    out += c >= 0x20 && c < 0x7F ? c : '?';
+  }
   return out;
 }
 
@@ -160,7 +163,7 @@ std::string suffix_advice(std::string_view line, const std::optional<Target>& ta
     if (target->kind == Target::Kind::family || target->kind == Target::Kind::ptx_family) {
       return "the chip's own target in place of the family's: " + list_of(own);
     }
-    return list_of(own);
+    return (op ? "the suffix is missing, not the hardware: " : "") + list_of(own);
   }
   std::string homes;
   for (const std::string& name : newest.targets) {
