@@ -41,10 +41,12 @@ enum Trace : std::uint32_t {
   kShift = 32,
   kField = 64,
 };
+constexpr std::uint64_t kOrOfAnd = 0xf8;   // LOP3's table of a | (b & c)
+constexpr std::size_t kUnpackWindow = 64;  // instructions: the constants of reading are common ones, so must be near
 constexpr std::uint32_t kPackTraces = kQuarter | kSix | kOne;
 constexpr std::uint32_t kUnpackTraces = kExponent | kSign | kShift | kField;
 
-Trace trace_of(std::uint32_t operation, std::uint32_t immediate) {
+Trace trace_of(std::uint32_t operation, std::uint32_t immediate, std::uint64_t high) {
   switch (immediate) {
     case 0x3fd00000:
       return kQuarter;
@@ -56,7 +58,7 @@ Trace trace_of(std::uint32_t operation, std::uint32_t immediate) {
     case 0x3800:
       return operation == kLop3 ? kNone : kExponent;
     case 0x8000:
-      return operation == kLop3 ? kSign : kNone;
+      return operation == kLop3 && ((high >> 8) & 0xff) == kOrOfAnd ? kSign : kNone;
     case 0x1000:
       return operation == kMultiply ? kShift : kNone;
     case 0xc00:
@@ -121,6 +123,16 @@ CodeScan scan_code(Bytes code) {
   const Tables& known = tables();
   CodeScan scan;
   std::uint32_t traces = 0;
+  std::size_t window_begin = 0;  // of the traces of reading that `traces` holds
+  const auto found = [&](Trace trace, std::size_t at) {
+    if (trace == kNone) return;
+    if ((trace & kUnpackTraces) != 0 && !scan.software_fp4_unpack) {
+      if (at - window_begin > kUnpackWindow) traces &= ~kUnpackTraces;
+      if ((traces & kUnpackTraces) == 0) window_begin = at;
+      scan.software_fp4_unpack = ((traces | trace) & kUnpackTraces) == kUnpackTraces;
+    }
+    traces |= trace;
+  };
   const std::size_t count = code.size() / kInstructionBytes;
   const std::byte* at = code.data();
   for (std::size_t i = 0; i < count; ++i, at += kInstructionBytes) {
@@ -139,15 +151,14 @@ CodeScan scan_code(Bytes code) {
       }
     }
     if (entry.immediate == Operation::word) {
-      traces |= trace_of(op, static_cast<std::uint32_t>(low >> 32));
+      found(trace_of(op, static_cast<std::uint32_t>(low >> 32), high), i);
     } else if (entry.immediate == Operation::wide) {
       // The upper half of the 64 bits. Bounds are compared as "at or above x plus 1": the lower half does not matter.
-      traces |= trace_of(op, static_cast<std::uint32_t>((low >> 56) | (high << 8)));
+      found(trace_of(op, static_cast<std::uint32_t>((low >> 56) | (high << 8)), high), i);
     }
   }
   scan.counts.instructions = count;
   scan.software_fp4_pack = (traces & kPackTraces) == kPackTraces;
-  scan.software_fp4_unpack = (traces & kUnpackTraces) == kUnpackTraces;
   return scan;
 }
 
