@@ -43,6 +43,8 @@ PACKAGES = {
     "hwy/": {"core", "format", "kernels", "device", "runtime"},
     "fmt/": set(MODULES) | {"tools"},
 }
+# Headers for programs that use CUTLASS: a header of ours that includes any of these is included by nothing else of ours.
+CUTLASS_HEADERS = "include/tetrad/cutlass"
 CUDA_OR_TORCH = re.compile(r"^(cuda|cublas|cutlass|cute/|torch|ATen|c10)")
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
 # The library never prints, ends the program or reads the environment.
@@ -57,6 +59,12 @@ def include_findings(area, name):
         if name.startswith(package):
             if area not in allowed:
                 yield f"{area} may not include {package}"
+    if area == CUTLASS_HEADERS:
+        if name.startswith("tetrad/") and not name.startswith("tetrad/cutlass/"):
+            yield f"{area} stands alone"
+        return
+    if name.startswith("tetrad/cutlass/"):
+        yield f"{area} may not include tetrad/cutlass/"
     if CUDA_OR_TORCH.match(name) and area not in {"kernels", "runtime", "device"}:
         yield f"{area} may not include CUDA or torch headers"
     if area == "include":
@@ -85,6 +93,8 @@ def findings(root):
                 continue
             area = path.relative_to(root / "src").parts[0] if top == "src" else top
             relative = path.relative_to(root)
+            if str(relative).startswith(CUTLASS_HEADERS + "/"):
+                area = CUTLASS_HEADERS
             if area not in MODULES and top == "src":
                 found.append(f"{relative}:1: folder {area} is not in the list of scripts/check_layers.py")
                 continue
@@ -112,11 +122,14 @@ def self_test():
         "src/strange/a.cpp": "\n",
         "include/tetrad/a.hpp": "#include <fmt/core.h>\n",
         "include/tetrad/b.hpp": '#include "core/text.hpp"\n',
+        "include/tetrad/cutlass/a.hpp": '#include "tetrad/plan.hpp"\n',
+        "tools/tetrad/b.cpp": '#include "tetrad/cutlass/good.hpp"\n',
         "tools/tetrad/a.cpp": '#include "kernels/table.hpp"\n',
     }
     good = {
         "src/checkpoint/good.cpp": '#include "format/x.hpp"\n#include <nlohmann/json.hpp>\n#include "tetrad/tensor.hpp"\n',
         "tools/tetrad/good.cpp": '#include "cli.hpp"\n#include "core/text.hpp"\n#include "tetrad/plan.hpp"\n',
+        "include/tetrad/cutlass/good.hpp": '#include <cuda_runtime_api.h>\n#include "cutlass/cutlass.h"\n',
         "include/tetrad/good.hpp": '#include <vector>\n#include "tetrad/error.hpp"\n',
     }
     with tempfile.TemporaryDirectory() as folder:
