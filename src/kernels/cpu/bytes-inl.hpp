@@ -14,7 +14,7 @@ namespace tetrad::kernels {
 inline constexpr std::int64_t kByteStep = 128;  // elements of k per step: 64 bytes of codes, 8 block scales
 inline constexpr std::int64_t kByteLanes = 8;   // partial sums per result, one per block of a step
 // Prefetch distance along a row of codes, bytes.
-inline constexpr std::int64_t kByteAhead = 1024;
+inline constexpr std::int64_t kByteAhead = 2048;
 
 // Lane -> block of the step; the order in which shuffling 32-bit lanes of two vectors of codes yields them.
 inline constexpr std::size_t kByteBlock[kByteLanes] = {0, 1, 4, 5, 2, 3, 6, 7};
