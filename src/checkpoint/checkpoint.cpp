@@ -263,7 +263,8 @@ Result<ConstMatrix> dense_matrix(const StoredTensor& tensor) {
   const auto align = static_cast<std::uintptr_t>(bits(matrix.type) / 8);
   if (reinterpret_cast<std::uintptr_t>(tensor.data) % align != 0) {
     return refuse("TE0238", "the tensor is not aligned in its file", where_of(tensor),
-                  fmt::format("a multiple of {} B", align), "another offset");
+                  fmt::format("a multiple of {} B", align),
+                  fmt::format("{} B past one", reinterpret_cast<std::uintptr_t>(tensor.data) % align));
   }
   matrix.data = tensor.data;
   matrix.rows = tensor.shape[0];

@@ -39,7 +39,8 @@ Result<Json> parse_json(std::string_view text, const std::string& file) {
     if (!json.is_object()) return refuse("TE0207", "the file is no JSON object", file, "an object", json.type_name());
     return json;
   } catch (const Json::parse_error& fault) {
-    return refuse("TE0207", "the file is not JSON", fmt::format("{}: byte {}", file, fault.byte), "a JSON object");
+    return refuse("TE0207", "the file is not JSON", fmt::format("{}: byte {}", file, fault.byte), "a JSON object",
+                  text.empty() ? "an empty file" : "something else from there on");
   } catch (const Json::exception& fault) {  // a number beyond double's range
     return refuse("TE0207", "the file is not JSON", file, "a JSON object", fault.what());
   } catch (const Error& error) {

@@ -269,7 +269,7 @@ Result<Timing> time_calls(double min_seconds, std::int64_t min_runs,
   }
   std::sort(times.begin(), times.end());
   const auto at = [&](double share) {
-    return times[static_cast<std::size_t>(share * static_cast<double>(times.size() - 1) + 0.5)];
+    return times[static_cast<std::size_t>(std::llround(share * static_cast<double>(times.size() - 1)))];
   };
   return Timing{at(0.5), at(0.1), at(0.9), static_cast<std::int64_t>(times.size())};
 }
