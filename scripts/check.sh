@@ -48,6 +48,10 @@ step format scripts/check_format.sh
 tests tests make -s test PRESET=ci
 step "sanitizer build" scripts/build.sh asan
 tests "sanitizer tests" python3 scripts/run_tests.py build/asan -E '^(install|workshop)\.'
+# The GPU code compiles for every device of its list, where nvcc is; it runs on machines with a GPU alone.
+if command -v nvcc >/dev/null || [[ -x /usr/local/cuda/bin/nvcc ]]; then
+  step "cuda build" nice scripts/build.sh cuda gpu_test gpu_bench tetrad_command
+fi
 step fuzz env CMAKE_GENERATOR=Ninja scripts/fuzz.sh 60
 echo "$passed passed, $failed failed"
 ((failed == 0))
