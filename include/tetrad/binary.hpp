@@ -38,6 +38,7 @@ struct CodeImage {
   std::uint64_t offset = 0;      // in the file, or in the wheel's or archive's member
   std::string section;           // ".nv_fatbin"; empty where the file was read from a wheel or archive
   std::uint32_t module = 0;      // images of one module are alternatives: the driver takes one of them
+  bool linker_input = false;     // relocatable code left over in a linked file: nothing loads it
   ImagePacking packing = ImagePacking::none;
   std::uint64_t stored_bytes = 0;  // in the file
   std::uint64_t bytes = 0;         // unpacked

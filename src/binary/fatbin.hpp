@@ -1,5 +1,5 @@
 // Fat binaries (internal): the containers that nvcc and fatbinary write into host objects and .fatbin files. NVIDIA
-// documents no format; this one was read off files made by CUDA 12.0 to 13.5 (docs/binary.md).
+// documents no format; docs/binary.md says what this one was read off.
 #pragma once
 
 #include <functional>

@@ -94,6 +94,11 @@ void FileJob::add_bytes(std::uint64_t bytes) {
   file_.bytes += bytes;
 }
 
+void FileJob::set_linked() {
+  const std::lock_guard lock(mutex_);
+  linked_ = true;
+}
+
 void FileJob::add_problem(const Error& error) {
   constexpr std::size_t kMost = 100;
   const std::lock_guard lock(mutex_);
@@ -175,6 +180,7 @@ void FileJob::read_code(CodeImage& image, Bytes bytes, const FatbinEntry& entry,
     image.target = entry.target;
     image.target_sure = true;
   }
+  image.linker_input = report->relocatable;
   image.toolkit = report->toolkit;
   image.kernels = report->kernels.size();
   image.counts = report->total;
@@ -207,10 +213,15 @@ void FileJob::read_code(CodeImage& image, Bytes bytes, const FatbinEntry& entry,
 void FileJob::finish() {
   std::vector<ModuleKind> modules(modules_);
   std::vector<bool> live(modules_, false);
+  std::vector<bool> inputs(modules_, false);
+  for (const CodeImage& image : file_.images) {
+    if (linked_ && (image.linker_input || image.section == "__nv_relfatbin")) inputs[image.module] = true;
+  }
+  for (CodeImage& image : file_.images) image.linker_input = inputs[image.module];
   for (std::size_t i = 0; i < file_.images.size(); ++i) {
     const CodeImage& image = file_.images[i];
     ModuleKind& module = modules[image.module];
-    if (!image.problem.empty()) continue;
+    if (!image.problem.empty() || image.linker_input) continue;
     live[image.module] = live[image.module] || has_code_[i];
     module.kernels = std::max(module.kernels, image.kernels);
     if (!image.target) continue;
@@ -238,6 +249,7 @@ void FileJob::finish() {
   }
   std::map<std::tuple<std::string_view, ComputeCapability, Target::Kind, std::size_t>, KernelGroup> merged;
   for (std::size_t i = 0; i < groups_.size(); ++i) {
+    if (file_.images[i].linker_input) continue;
     const std::size_t kind = kind_of_module[file_.images[i].module];
     for (const KernelGroup& group : groups_[i]) {
       KernelGroup& into = merged[{group.name, group.target.cc, group.target.kind, kind}];

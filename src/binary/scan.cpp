@@ -224,8 +224,12 @@ Status scan(const std::shared_ptr<FileJob>& job, Pool& pool, Window& window, con
         return ok();
       }
       return Carver(job, pool, window, places, label).run();
-    case Content::host:
+    case Content::host: {
+      const std::optional<std::uint16_t> type = load<std::uint16_t>(*head, 16);
+      const bool linked = !looks_like_elf(*head) || (type && *type != 1);
+      if (linked && label.empty()) job->set_linked();
       return Carver(job, pool, window, places, label).run();
+    }
   }
   return ok();
 }

@@ -42,6 +42,8 @@ class FileJob {
   const std::string& path() const { return path_; }
   std::uint32_t new_module();
   void add_bytes(std::uint64_t bytes);
+  // The file is a linked library or program: relocatable code in it was an input of that link.
+  void set_linked();
   void add_problem(const Error& error);
   // Reads the image on `pool`; `self` keeps the job alive until then.
   static void add_image(const std::shared_ptr<FileJob>& self, Pool& pool, const FatbinEntry& entry, Bytes payload,
@@ -60,6 +62,7 @@ class FileJob {
   std::vector<std::vector<KernelGroup>> groups_;  // by image
   std::vector<bool> has_code_;                    // by image
   std::uint32_t modules_ = 0;
+  bool linked_ = false;
 };
 
 // Reads `window` to its end and gives what is found to `job`; `label` names the archive's member, or is empty. Errors:

@@ -115,6 +115,18 @@ TEST(Fatbin, SectionsOfHostObjects) {
   for (const CodeImage& image : linkable.images) EXPECT_EQ(image.section, "__nv_relfatbin");
 }
 
+TEST(Fatbin, RelocatableCodeInALinkedLibraryDoesNotCount) {
+  std::string linked = load_file(kData + "fatbin/relocatable.o");
+  EXPECT_EQ(read(linked).kinds.size(), 1U);
+  put(linked, 16, 3, 2);  // ET_DYN
+  const BinaryFile file = read(linked);
+  ASSERT_EQ(file.images.size(), 4U);
+  for (const CodeImage& image : file.images) EXPECT_TRUE(image.linker_input);
+  EXPECT_TRUE(file.kinds.empty());
+  EXPECT_TRUE(file.groups.empty());
+  EXPECT_TRUE(answer_for(file, {9, 0}).loaded.empty());
+}
+
 TEST(Fatbin, LooseCubinsInsideOtherBytesAreFound) {
   const std::string cubin = load_file(kData + "cubin/tensor.sm_120a.cubin");
   ASSERT_FALSE(cubin.empty());

@@ -43,6 +43,7 @@ std::string targets_text(const std::vector<const BinaryFile*>& files) {
   bool lto = false;
   for (const BinaryFile* file : files) {
     for (const CodeImage& image : file->images) {
+      if (image.linker_input) continue;
       lto = lto || image.kind == ImageKind::lto_ir;
       if (!image.target) continue;
       if (image.kind == ImageKind::cubin) cubins.insert(*image.target);
@@ -125,6 +126,35 @@ std::string verdicts_text(const VerdictCounts& verdicts) {
   return words.empty() ? "no kernels" : fmt::format("{}", fmt::join(words, ", "));
 }
 
+std::size_t best_verdict(const KernelGroup& group) {
+  const auto best = std::find_if(group.verdicts.begin(), group.verdicts.end(), [](std::uint64_t n) { return n > 0; });
+  return static_cast<std::size_t>(best - group.verdicts.begin());
+}
+
+// What loads on a device, one group per name and target over all files; the best verdict first.
+std::vector<KernelGroup> groups_on(const BinaryReport& report, ComputeCapability device) {
+  std::map<std::tuple<std::string, ComputeCapability, Target::Kind>, KernelGroup> merged;
+  for (const BinaryFile& file : report.files) {
+    for (const std::size_t i : answer_for(file, device).groups) {
+      const KernelGroup& from = file.groups[i];
+      const auto [at, fresh] = merged.try_emplace({from.name, from.target.cc, from.target.kind}, from);
+      if (fresh) continue;
+      KernelGroup& into = at->second;
+      into.kernels += from.kernels;
+      for (std::size_t v = 0; v < kKernelClasses; ++v) into.verdicts[v] += from.verdicts[v];
+      into.counts += from.counts;
+      into.registers = std::max(into.registers, from.registers);
+      into.spilling += from.spilling;
+    }
+  }
+  std::vector<KernelGroup> groups;
+  for (auto& [key, group] : merged) groups.push_back(std::move(group));
+  std::stable_sort(groups.begin(), groups.end(), [](const KernelGroup& a, const KernelGroup& b) {
+    return std::tuple(best_verdict(a), b.kernels) < std::tuple(best_verdict(b), a.kernels);
+  });
+  return groups;
+}
+
 std::string number(std::uint64_t value) { return value == 0 ? "-" : std::to_string(value); }
 
 std::string fp4_text(const Context& context, const DeviceAnswer& answer) {
@@ -177,6 +207,7 @@ nlohmann::json json_of(const CodeImage& image) {
                         {"bytes", image.bytes},           {"kernels", image.kernels}};
   if (image.target) out["target"] = to_text(*image.target);
   if (!image.target_sure) out["target_sure"] = false;
+  if (image.linker_input) out["linker_input"] = true;
   if (!image.section.empty()) out["section"] = image.section;
   if (!image.source.empty()) out["source"] = image.source;
   if (!image.toolkit.empty()) out[image.kind == ImageKind::ptx ? "ptx_version" : "toolkit"] = image.toolkit;
@@ -218,6 +249,7 @@ BinaryView::BinaryView(const BinaryReport& report) : report_(report) {
     row.bytes += file.bytes;
     for (const ModuleKind& kind : file.kinds) row.modules += kind.modules;
     for (const CodeImage& image : file.images) {
+      if (image.linker_input) continue;
       row.cubins += image.kind == ImageKind::cubin ? 1 : 0;
       row.ptx += image.kind == ImageKind::ptx ? 1 : 0;
       if (image.kind == ImageKind::cubin) row.kernels += image.kernels;
@@ -249,6 +281,19 @@ DeviceAnswer BinaryView::answer(ComputeCapability device) const {
   return answer_of(files, device);
 }
 
+// The part of the paths that all rows share, up to a slash, tells nothing.
+std::size_t BinaryView::prefix() const {
+  if (libraries_.empty()) return 0;
+  const std::string& first = libraries_[0].name;
+  if (libraries_.size() == 1) return first.size() < 2 ? 0 : first.rfind('/', first.size() - 2) + 1;
+  std::size_t same = first.size();
+  for (const Library& row : libraries_) {
+    const auto ends = std::mismatch(first.begin(), first.end(), row.name.begin(), row.name.end());
+    same = std::min(same, static_cast<std::size_t>(ends.first - first.begin()));
+  }
+  return same == 0 ? 0 : first.rfind('/', same - 1) + 1;
+}
+
 std::string BinaryView::summary(const Context& context) const {
   std::uint64_t images = 0;
   for (const BinaryFile& file : report_.files) images += file.images.size();
@@ -256,17 +301,6 @@ std::string BinaryView::summary(const Context& context) const {
       fmt::format("{} in {} read; {} with GPU code, {}\n", bytes_text(static_cast<double>(report_.bytes_seen)),
                   plural(report_.files_seen, "file"), report_.files.size(), plural(images, "image"));
   if (!has_code()) return out + "no code for GPUs\n";
-  const std::size_t prefix = [&] {
-    // The part of the paths that all rows share, up to a slash, tells nothing.
-    if (libraries_.size() < 2) return libraries_[0].name.rfind('/', libraries_[0].name.size() - 2) + 1;
-    std::size_t same = libraries_[0].name.size();
-    for (const Library& row : libraries_) {
-      const auto ends =
-          std::mismatch(libraries_[0].name.begin(), libraries_[0].name.end(), row.name.begin(), row.name.end());
-      same = std::min(same, static_cast<std::size_t>(ends.first - libraries_[0].name.begin()));
-    }
-    return same == 0 ? std::size_t{0} : libraries_[0].name.rfind('/', same - 1) + 1;
-  }();
   Table table({{"LIBRARY"}, {"SIZE", true}, {"CUBINS", true}, {"PTX", true}, {"TARGETS"}});
   std::size_t rows = 0;
   for (const Library& row : libraries_) {
@@ -282,7 +316,7 @@ std::string BinaryView::summary(const Context& context) const {
       const std::string part = rest.substr(0, cut);
       rest.erase(0, std::min(rest.size(), cut + 1));
       if (first) {
-        table.row({tail(row.name.substr(prefix), kNameWidth), bytes_text(static_cast<double>(row.bytes)),
+        table.row({tail(row.name.substr(prefix()), kNameWidth), bytes_text(static_cast<double>(row.bytes)),
                    number(row.cubins), number(row.ptx), part});
       } else {
         table.row({"", "", "", "", part});
@@ -366,25 +400,25 @@ std::string BinaryView::device(const Context& context, const DeviceProfile& devi
   if (total.software_fp4 > 0) {
     out += fmt::format("          {} convert FP4 with ordinary arithmetic\n", plural(total.software_fp4, "kernel"));
   }
-  std::vector<std::pair<const KernelGroup*, std::size_t>> groups;
-  for (const BinaryFile& file : report_.files) {
-    for (const std::size_t i : answer_for(file, device.cc).groups) {
-      const KernelGroup& group = file.groups[i];
-      const auto best =
-          std::find_if(group.verdicts.begin(), group.verdicts.end(), [](std::uint64_t n) { return n > 0; });
-      groups.emplace_back(&group, static_cast<std::size_t>(best - group.verdicts.begin()));
+  if (libraries_.size() > 1) {
+    Table table({{"LIBRARY"}, {"NATIVE", true}, {"JIT", true}, {"NOTHING", true}, {"FP4"}});
+    std::size_t rows = 0;
+    for (const Library& row : libraries_) {
+      if (row.modules == 0 || (++rows > kShownLibraries && context.verbosity <= 0)) continue;
+      const DeviceAnswer one = answer_of(row.files, device.cc);
+      table.row({tail(row.name.substr(prefix()), kNameWidth), number(one.native_modules), number(one.jit_modules),
+                 number(one.missing_modules), fp4_text(context, one)});
     }
+    out += "\n" + table.text(context);
   }
-  std::stable_sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) {
-    return std::tuple(a.second, b.first->kernels) < std::tuple(b.second, a.first->kernels);
-  });
+  const std::vector<KernelGroup> groups = groups_on(report_, device.cc);
   if (groups.empty()) return out;
   Table table({{"KERNELS"}, {"TARGET"}, {"COUNT", true}, {"REGS", true}, {"SPILL", true}, {"VERDICT"}});
   for (std::size_t i = 0; i < groups.size() && (i < kShownGroups || context.verbosity > 0); ++i) {
-    const KernelGroup& group = *groups[i].first;
+    const KernelGroup& group = groups[i];
     table.row({head(group.name, kGroupWidth), to_text(group.target), std::to_string(group.kernels),
                group.registers < 0 ? "?" : std::to_string(group.registers), number(group.spilling),
-               std::string(name(static_cast<KernelClass>(groups[i].second)))});
+               std::string(name(static_cast<KernelClass>(best_verdict(group))))});
     const std::string used = instructions_text(group.counts);
     if (used != "-") table.row({"  " + head(used, kGroupWidth - 2)});
   }

@@ -40,6 +40,8 @@ class BinaryView {
     std::uint64_t kernels = 0;
     std::string targets;
   };
+  std::size_t prefix() const;
+
   const BinaryReport& report_;
   std::vector<Library> libraries_;
 };
