@@ -57,6 +57,12 @@ struct TileAccount {
   std::int64_t padding = 0;         // total - sum of members
 };
 
+// Where an account was checked: `compiled`, CUTLASS's templates with the same kind of tile are compiled by the tests
+// (headers on PyPI go to 4.5.0, so n of 32 or more); `page`, only the published sizes of docs/tiles.md; `formula`,
+// nothing.
+enum class TileSource : std::uint8_t { compiled, page, formula };
+std::string_view name(TileSource source);
+
 struct TileFit {
   std::int64_t stage_bytes = 0;  // what CUTLASS charges for one stage
   std::int64_t reserved = 0;     // scheduler and tensor maps, as CUTLASS reserves them (0 before 4.4.2)
@@ -65,6 +71,7 @@ struct TileFit {
   TileAccount cutlass;           // with the stage count that StageCountAutoCarveout takes
   TileAccount fit;               // with the largest count whose total is within the limit; stages 0: none of 2 or more
   int blocks_per_sm = 0;         // by shared memory, threads and registers, for `fit`
+  TileSource source = TileSource::formula;
   std::vector<std::string> notes;
 };
 

@@ -26,6 +26,8 @@ def accounted(tetrad, flags, version):
     command = [tetrad, "--json", "tiles", "--device", "gb10", "--cutlass", version, *flags.split()]
     run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     tile = json.loads(run.stdout)["tiles"][0]
+    if tile["source"] != "compiled":
+        sys.exit(f"error: {flags} is compared here, but its source is {tile['source']}")
     account = tile["cutlass"]
     size = {member["name"]: member["bytes"] for member in account["members"]}
     tensors = sum(size[name] for name in ("A", "B", "SFA", "SFB"))

@@ -22,23 +22,46 @@ void row(const char* flags) {
               sizeof(typename Mainloop::PipelineStorage), sizeof(typename Epilogue::PipelineStorage));
 }
 
+template <int M, int N, int K, class Out, bool Grouped, bool Pingpong>
+void both_epilogues(const char* out) {
+  char flags[160];
+  for (const bool with_c : {false, true}) {
+    std::snprintf(flags, sizeof flags, "--tile %dx%dx%d --out %s%s%s%s", M, N, K, out, Grouped ? " --grouped" : "",
+                  Pingpong ? " --schedule pingpong" : "", with_c ? " --epilogue c" : "");
+    if (with_c) {
+      row<Linear<M, N, K, Out, Out, Grouped, Pingpong>>(flags);
+    } else {
+      row<Linear<M, N, K, void, Out, Grouped, Pingpong>>(flags);
+    }
+  }
+}
+
+// Dense and grouped, 32 and 16 bits, D alone and C and D; every second one pingpong.
+template <int M, int N, int K>
+void tile() {
+  both_epilogues<M, N, K, float, false, false>("f32");
+  both_epilogues<M, N, K, float, true, true>("f32");
+  both_epilogues<M, N, K, bf16, true, false>("bf16");
+  both_epilogues<M, N, K, f16, false, true>("f16");
+}
+
 int main() {
   std::printf("version|%d.%d.%d\n", CUTLASS_MAJOR, CUTLASS_MINOR, CUTLASS_PATCH);
-  row<Linear<128, 128, 128, void, float, false, false>>("--tile 128x128x128 --out f32");
-  row<Linear<128, 128, 128, float, float, true, false>>("--tile 128x128x128 --out f32 --grouped --epilogue c");
-  row<Linear<256, 128, 128, float, float, false, false>>("--tile 256x128x128 --out f32 --epilogue c");
-  row<Linear<128, 256, 128, void, float, true, false>>("--tile 128x256x128 --out f32 --grouped");
-  row<Linear<128, 128, 256, f16, f16, true, true>>(
-      "--tile 128x128x256 --out f16 --grouped --epilogue c --schedule pingpong");
-  row<Linear<256, 128, 128, void, f16, true, false>>("--tile 256x128x128 --out f16 --grouped");
+  tile<128, 128, 128>();
+  tile<256, 128, 128>();
+  tile<128, 256, 128>();
+  tile<128, 128, 256>();
 #if CUTLASS_MAJOR > 4 || (CUTLASS_MAJOR == 4 && CUTLASS_MINOR >= 5)
-  row<Linear<128, 64, 256, void, float, false, true>>("--tile 128x64x256 --out f32 --schedule pingpong");
-  row<Linear<128, 32, 128, float, float, true, false>>("--tile 128x32x128 --out f32 --grouped --epilogue c");
+  tile<128, 64, 128>();
+  tile<128, 64, 256>();
+  tile<128, 32, 128>();
+  tile<128, 32, 256>();
 #endif
 #ifdef TETRAD_FINALIZE_VISITOR
   row<Finalize<128, 256, 128, bf16, false>>("--tile 128x256x128 --grouped --epilogue finalize");
   row<Finalize<128, 256, 128, bf16, true>>("--tile 128x256x128 --grouped --epilogue finalize --swap-ab");
   row<Finalize<128, 64, 256, f16, false>>("--tile 128x64x256 --out f16 --grouped --epilogue finalize");
+  row<Finalize<128, 32, 128, bf16, true>>("--tile 128x32x128 --grouped --epilogue finalize --swap-ab");
   row<Finalize<256, 128, 128, f16, true>>("--tile 256x128x128 --out f16 --grouped --epilogue finalize --swap-ab");
 #endif
 }

@@ -38,6 +38,23 @@ Status parse_tile(const std::string& text, TileRequest& request) {
   return ok();
 }
 
+// Why there is no account for a device outside 12.x.
+Error other_generation(const DeviceProfile& facts) {
+  std::string why = "the account covers CUTLASS's SM120 kernels only";
+  if (facts.cc.major == 10) {
+    why =
+        "no account of SM100's block-scaled kernels: their members were not compared with a compiler; CUTLASS checks "
+        "their size itself, at compile time";
+  } else if (facts.cc.major < 10) {
+    why = "no block-scaled FP4 kernels on this device: its tensor cores take no FP4 operands";
+  }
+  Error error = usage(std::move(why), "a device of compute capability 12.x",
+                      fmt::format("{}, {}.{}", facts.slug, facts.cc.major, facts.cc.minor));
+  error.kind = ErrorKind::unavailable;
+  error.hint = "tetrad devices";
+  return error;
+}
+
 struct Question {
   DeviceProfile device;
   TileRequest request;
@@ -51,11 +68,7 @@ Result<Question> question_of(const Flags& flags, const Context& context) {
   question.device = std::move(*device);
   const DeviceProfile& facts = question.device;
   if (facts.cc.major != 12 || !facts.smem_per_block_optin.known() || !facts.smem_per_sm.known()) {
-    Error error = usage("the account covers CUTLASS's SM120 kernels only", "a device of compute capability 12.x",
-                        fmt::format("{}, {}.{}", facts.slug, facts.cc.major, facts.cc.minor));
-    error.kind = ErrorKind::unavailable;
-    error.hint = "tetrad devices";
-    return error;
+    return other_generation(facts);
   }
   question.smem_per_sm = *facts.smem_per_sm.value;
   TileRequest& request = question.request;
@@ -101,12 +114,25 @@ nlohmann::json json_of(const TileRequest& request, const TileFit& fit) {
           {"fit", json_of(fit.fit)},
           {"fits", fit.cutlass.total <= request.limit},
           {"blocks_per_sm", fit.blocks_per_sm},
+          {"source", name(fit.source)},
           {"notes", fit.notes}};
 }
 
 std::string verdict(const Context& context, const TileFit& fit, std::int64_t limit) {
   if (fit.cutlass.total <= limit) return paint(context.color_out, Style::green, "fits");
   return paint(context.color_out, Style::red, fmt::format("over by {} B", fit.cutlass.total - limit));
+}
+
+std::string_view source_text(TileSource source) {
+  switch (source) {
+    case TileSource::compiled:
+      return "computed; equal to CUTLASS's compiled templates (docs/tiles.md)";
+    case TileSource::page:
+      return "computed; equal to published sizes, not compiled here (docs/tiles.md)";
+    case TileSource::formula:
+      break;
+  }
+  return "computed; this kind of tile was compared with nothing (docs/tiles.md)";
 }
 
 void print_one(const Context& context, const Question& question, const TileFit& fit) {
@@ -139,6 +165,7 @@ void print_one(const Context& context, const Question& question, const TileFit& 
   }
   gap(account.total);
   print(fmt::format("\naccount with {} stages\n{}", account.stages, table.text(context)));
+  print(fmt::format("source: {}\n", source_text(fit.source)));
   for (const std::string& note : fit.notes) print(fmt::format("note: {}\n", note));
 }
 
@@ -153,8 +180,14 @@ int print_all(const Context& context, Question question) {
                                                        {128, 128, 256},
                                                        {128, 256, 128},
                                                        {256, 128, 128}}};
-  Table table(
-      {{"TILE"}, {"STAGES", true}, {"BYTES", true}, {"VERDICT"}, {"FITS AT", true}, {"BYTES", true}, {"REMAIN", true}});
+  Table table({{"TILE"},
+               {"STAGES", true},
+               {"BYTES", true},
+               {"VERDICT"},
+               {"FITS AT", true},
+               {"BYTES", true},
+               {"REMAIN", true},
+               {"SOURCE"}});
   nlohmann::json rows = nlohmann::json::array();
   for (const auto& [m, n, k] : kTiles) {
     TileRequest& request = question.request;
@@ -163,8 +196,7 @@ int print_all(const Context& context, Question question) {
     request.k = k;
     const Result<TileFit> fit = sm120_tile_fit(request, question.smem_per_sm);
     if (!fit) {
-      table.row(
-          {tile_text(request), "-", "-", fmt::format("{}: need {}", fit.error().what, fit.error().need), "", "", ""});
+      table.row({tile_text(request), "-", "-", fmt::format("refused: need {}", fit.error().need), "", "", "", ""});
       rows.push_back({{"tile", tile_text(request)},
                       {"refused", fit.error().what},
                       {"need", fit.error().need},
@@ -174,7 +206,7 @@ int print_all(const Context& context, Question question) {
     rows.push_back(json_of(request, *fit));
     table.row({tile_text(request), std::to_string(fit->cutlass.stages), std::to_string(fit->cutlass.total),
                verdict(context, *fit, request.limit), std::to_string(fit->fit.stages), std::to_string(fit->fit.total),
-               std::to_string(request.limit - fit->fit.total)});
+               std::to_string(request.limit - fit->fit.total), std::string(name(fit->source))});
   }
   if (context.json) {
     nlohmann::json out = document(context, "tetrad.tiles/1.0");
