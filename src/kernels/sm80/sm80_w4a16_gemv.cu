@@ -349,7 +349,7 @@ struct Config {
 
 int divide_up(int value, int by) { return (value + by - 1) / by; }
 
-// The fewest slices whose activations fit; then the smallest team that still gets two tiles and two groups a warp.
+// The fewest slices whose activations fit; then the smallest team that still gets a tile, or groups for its warps.
 Config configure(int m, int tiles, int groups, int sms, int smem_limit) {
   Config c;
   const int nt = m > 8 ? 2 : 1;
@@ -364,7 +364,7 @@ Config configure(int m, int tiles, int groups, int sms, int smem_limit) {
   const int blocks = std::max(1, sms / c.slices);  // per slice
   c.team = kMaxWarps;
   for (const int team : {8, 4, 2})
-    if (tiles >= 2 * blocks * (kMaxWarps / team) || c.slice_groups < 2 * c.team) c.team = team;
+    if (tiles >= blocks * (kMaxWarps / team) || c.slice_groups < 2 * c.team) c.team = team;
   c.steps = divide_up(c.slice_groups, c.team);
   const int teams = c.warps / c.team;
   const std::int64_t all = static_cast<std::int64_t>(tiles) * c.steps;
