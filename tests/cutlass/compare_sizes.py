@@ -9,10 +9,10 @@ compiler is enough: sizes of types need no device code.
 """
 
 import json
-import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 import headers
 
@@ -40,9 +40,10 @@ def main():
     compiler = sys.argv[3] if len(sys.argv) > 3 else "g++"
     compared, wrong = 0, 0
     for release in headers.RELEASES:
-        program = folder / f"sm120_sizes_{release}"
-        headers.compile_program(compiler, HERE / "sm120_sizes.cpp", program, release, folder)
-        lines = subprocess.run([program], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
+        with tempfile.TemporaryDirectory() as work:
+            program = pathlib.Path(work) / "sizes"
+            headers.compile_program(compiler, HERE / "sm120_sizes.cpp", program, release, folder)
+            lines = subprocess.run([program], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
         version = lines[0].split("|")[1]
         if version != release:
             print(f"headers of CUTLASS {release} say {version}")
