@@ -20,6 +20,27 @@ if [[ -e $cuda/include/cuda_fp4.h ]]; then
 else
   echo "CUDA headers: none under $cuda, skipped (set CUDA_HOME)"
 fi
+if [[ -x $cuda/bin/nvcc ]]; then
+  echo "cubins: ptxas of four toolkits, nvdisasm"
+  "$venv/bin/pip" -q install nvidia-cuda-nvdisasm==13.5.37
+  NVDISASM=$("$venv/bin/python" -c 'import glob, sys; print(glob.glob(sys.prefix + "/lib/python3*/site-packages/nvidia/*/bin/nvdisasm")[0])')
+  export NVDISASM
+  for version in 12.4.131 12.8.93 12.9.86; do
+    [[ -d build/nvcc-$version ]] || "$venv/bin/pip" -q install --no-deps -t "build/nvcc-$version" "nvidia-cuda-nvcc-cu12==$version"
+    export "PTXAS_${version//./_}=$PWD/build/nvcc-$version/nvidia/cuda_nvcc/bin/ptxas"
+  done
+  mkdir -p build/cubins
+  "$venv/bin/python" scripts/oracles/cubin_fixtures.py tests/data/binary/cubin --all build/cubins
+  "$venv/bin/python" scripts/oracles/derive_opcodes.py derive build/cubins/*.cubin tests/data/binary/cubin/*.cubin > build/opcodes.def
+  # The committed table has these rows and those that only real libraries showed; its comments count both.
+  if ! comm -23 <(sed 's, *//.*,,' build/opcodes.def | sort) <(sed 's, *//.*,,' src/binary/cubin/opcodes.def | sort) | diff - /dev/null; then
+    echo "rows above are not in src/binary/cubin/opcodes.def" >&2
+    exit 4
+  fi
+  "$venv/bin/python" scripts/oracles/derive_opcodes.py check src/binary/cubin/opcodes.def build/cubins/*.cubin tests/data/binary/cubin/*.cubin
+else
+  echo "cubins: no nvcc under $cuda, skipped (set CUDA_HOME)"
+fi
 echo "torch and transformers"
 "$venv/bin/pip" -q install torch transformers tokenizers
 model=$(python3 scripts/fetch_model.py)

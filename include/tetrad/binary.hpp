@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -106,6 +107,9 @@ struct BinaryOptions {
   int threads = 0;      // 0 = all of this process
   // Called now and then from the calling thread: bytes done, bytes in all (0: not known), the file.
   std::function<void(std::uint64_t, std::uint64_t, std::string_view)> progress;
+  // Called for each cubin that was read, by several threads at once: where it lies, its bytes, which live during the
+  // call, and what was read from them.
+  std::function<void(std::string_view, std::span<const std::byte>, const CubinReport&)> cubin;
 };
 
 // Reads one library, object, archive, cubin, fat binary, PTX file, wheel, or everything below a folder (links below it

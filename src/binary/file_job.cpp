@@ -173,6 +173,7 @@ void FileJob::read_code(CodeImage& image, Bytes bytes, const FatbinEntry& entry,
     add_problem(error);
     return;
   }
+  if (observer_) observer_(fmt::format("{}: image at byte {}", path_, entry.offset), bytes, *report);
   image.target = report->target;
   image.target_sure = report->target_sure;
   // Where the machine code's own words leave it open, the container may know the suffix.

@@ -138,11 +138,13 @@ class Reading {
   }
 
   std::shared_ptr<FileJob> new_job(const std::string& path, bool keep_empty) {
-    return std::make_shared<FileJob>(path, options_.kernels, [this, keep_empty](BinaryFile&& file) {
+    auto job = std::make_shared<FileJob>(path, options_.kernels, [this, keep_empty](BinaryFile&& file) {
       if (file.images.empty() && file.problems.empty() && !keep_empty) return;
       const std::lock_guard lock(mutex_);
       report_.files.push_back(std::move(file));
     });
+    job->set_observer(options_.cubin);
+    return job;
   }
 
   void advance(std::uint64_t bytes, std::string_view item) {

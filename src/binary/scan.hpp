@@ -40,6 +40,8 @@ class FileJob {
   ~FileJob();
 
   const std::string& path() const { return path_; }
+  // Before the first image: BinaryOptions::cubin.
+  void set_observer(decltype(BinaryOptions::cubin) observer) { observer_ = std::move(observer); }
   std::uint32_t new_module();
   void add_bytes(std::uint64_t bytes);
   // The file is a linked library or program: relocatable code in it was an input of that link.
@@ -57,6 +59,7 @@ class FileJob {
   std::string path_;
   std::string pattern_;
   std::function<void(BinaryFile&&)> done_;
+  decltype(BinaryOptions::cubin) observer_;
   std::mutex mutex_;
   BinaryFile file_;
   std::vector<std::vector<KernelGroup>> groups_;  // by image

@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <mutex>
 
 #include "binary_view.hpp"
 #include "cli.hpp"
 #include "device_arg.hpp"
+#include "disasm.hpp"
 #include "tetrad/binary.hpp"
 #include "tetrad/device.hpp"
 
@@ -20,6 +22,40 @@ struct Flags {
   std::string require;
   std::string kernels;
   int threads = 0;
+  bool verify = false;
+};
+
+// What --verify found: cubins that nvdisasm listed, and where its counts are not ours.
+struct Verification {
+  static constexpr std::size_t kMostLines = 100;
+  std::string tool;
+  std::mutex mutex;
+  std::uint64_t cubins = 0;
+  std::uint64_t functions = 0;
+  std::uint64_t differing = 0;
+  std::vector<std::string> lines;  // at most kMostLines
+  std::vector<Error> failures;     // at most kMostLines
+  std::uint64_t failed = 0;
+
+  void add(std::string_view where, std::span<const std::byte> bytes, const CubinReport& cubin) {
+    if (!cubin.decoded || cubin.kernels.empty()) return;
+    const auto listed = disassemble(tool, bytes);
+    const std::lock_guard lock(mutex);
+    if (!listed) {
+      ++failed;
+      if (failures.size() < kMostLines) {
+        failures.push_back(listed.error());
+        failures.back().where = std::string(where);
+      }
+      return;
+    }
+    ++cubins;
+    functions += cubin.kernels.size();
+    for (const std::string& line : differences(cubin, *listed)) {
+      ++differing;
+      if (lines.size() < kMostLines) lines.push_back(fmt::format("{}: {}", where, line));
+    }
+  }
 };
 
 Result<std::vector<DeviceProfile>> devices_of(const Context& context, const Flags& flags) {
@@ -55,12 +91,17 @@ bool met(const std::string& require, const BinaryView& view, const DeviceProfile
   return total.native_modules + total.jit_modules > 0 && total.missing_modules == 0;
 }
 
-Result<BinaryReport> read_all(const Context& context, const Flags& flags) {
+Result<BinaryReport> read_all(const Context& context, const Flags& flags, Verification* verification) {
   BinaryReport all;
   Progress progress(context, "reading");
   BinaryOptions options;
   options.kernels = flags.kernels;
   options.threads = flags.threads;
+  if (verification != nullptr) {
+    options.cubin = [verification](std::string_view where, std::span<const std::byte> bytes, const CubinReport& cubin) {
+      verification->add(where, bytes, cubin);
+    };
+  }
   options.progress = [&](std::uint64_t done, std::uint64_t total, std::string_view item) {
     progress.update(done, total, item);
   };
@@ -84,7 +125,13 @@ int binary(const Context& context, const Flags& flags) {
         context,
         {ErrorKind::usage, "TE0816", "--require asks for a device", {}, "--device NAME", "none", {}, "tetrad devices"});
   }
-  const Result<BinaryReport> read = read_all(context, flags);
+  Verification verification;
+  if (flags.verify) {
+    Result<std::string> tool = find_nvdisasm();
+    if (!tool) return report(context, tool.error());
+    verification.tool = std::move(*tool);
+  }
+  const Result<BinaryReport> read = read_all(context, flags, flags.verify ? &verification : nullptr);
   if (!read) return report(context, read.error());
   const BinaryView view(*read);
   std::vector<DeviceProfile> shown = *named;
@@ -105,6 +152,11 @@ int binary(const Context& context, const Flags& flags) {
     nlohmann::json out = document(context, "tetrad.binary/1.0");
     view.put(out, shown);
     if (!flags.require.empty()) out["require"] = {{"what", flags.require}, {"not_met_by", unmet}};
+    if (flags.verify) {
+      out["verify"] = {{"nvdisasm", verification.tool},       {"cubins", verification.cubins},
+                       {"functions", verification.functions}, {"failed", verification.failed},
+                       {"differing", verification.differing}, {"differences", verification.lines}};
+    }
     print_json(out);
   } else {
     print(view.summary(context));
@@ -117,6 +169,13 @@ int binary(const Context& context, const Flags& flags) {
     }
     if (!flags.kernels.empty()) print("\n" + view.kernels(context, flags.kernels));
     if (!flags.require.empty()) print("\n" + view.require_text(context, flags.require, *named, unmet));
+    if (flags.verify) {
+      print(fmt::format("\n{} functions of {} cubins read again by {}: {}\n", verification.functions,
+                        verification.cubins, verification.tool,
+                        verification.differing == 0 ? std::string("the same counts")
+                                                    : fmt::format("{} counts differ", verification.differing)));
+      for (const std::string& line : verification.lines) print("  " + line + "\n");
+    }
     constexpr std::size_t kShown = 10;
     for (std::size_t i = 0; i < problems.size() && (i < kShown || context.verbosity > 0); ++i) {
       (void)report(context, problems[i]);
@@ -125,6 +184,11 @@ int binary(const Context& context, const Flags& flags) {
       warn(context, fmt::format("{} more files or images could not be read (-v lists all)", problems.size() - kShown));
     }
   }
+  if (verification.failed > 0) {
+    if (context.json) return kUnavailable;
+    return report(context, verification.failures.front());
+  }
+  if (verification.differing > 0) return kWrongResult;
   if (!problems.empty()) return kUsage;
   return unmet.empty() ? kOk : kFindings;
 }
@@ -152,6 +216,8 @@ Verb verb_binary() {
                    "native (machine code of every module), load (machine code or PTX of every module)")
         ->check(CLI::IsMember({"fp4", "fp8", "native", "load"}));
     app.add_option("--kernels", flags->kernels, "List kernels whose mangled or readable name matches, with * and ?");
+    app.add_flag("--verify", flags->verify,
+                 "Compare all counts with nvdisasm's (found in CUDA_HOME, on PATH, in PyPI's packages)");
     app.add_option("--threads", flags->threads, "Threads (default: all)")->check(CLI::Range(1, 1024));
     return [flags](Context& context) { return binary(context, *flags); };
   };
