@@ -414,7 +414,10 @@ Verb verb_bench() {
     app.add_option("--threads", options->threads, "Threads (default all)")->type_name("N")->check(CLI::Range(0, 4096));
     app.add_option("--min-time", options->min_time, "Seconds of timed calls per row (default 0.2)")
         ->type_name("S")
-        ->check(CLI::Range(0.0, 3600.0));
+        ->check(CLI::Range(0.0, 3600.0))
+        ->check([](const std::string& text) {  // a range holds for NaN
+          return CLI::detail::to_lower(text).find("nan") == std::string::npos ? "" : "not a number of seconds: " + text;
+        });
     return [options](Context& context) { return bench(context, *options); };
   };
   return verb;
