@@ -117,12 +117,18 @@ std::string instructions_text(const SassCounts& counts) {
   return words.empty() ? "-" : fmt::format("{}", fmt::join(words, ", "));
 }
 
-// "native FP4 12, none 40": kernels per verdict.
-std::string verdicts_text(const VerdictCounts& verdicts) {
+// "12 native FP4, 40 none": kernels per verdict, the best first; those beyond `most` verdicts together.
+std::string verdicts_text(const VerdictCounts& verdicts, std::size_t most = kKernelClasses) {
   std::vector<std::string> words;
+  std::uint64_t others = 0;
   for (std::size_t i = 0; i < kKernelClasses; ++i) {
-    if (verdicts[i] > 0) words.push_back(fmt::format("{} {}", verdicts[i], name(static_cast<KernelClass>(i))));
+    if (verdicts[i] == 0) continue;
+    if (words.size() < most)
+      words.push_back(fmt::format("{} {}", verdicts[i], name(static_cast<KernelClass>(i))));
+    else
+      others += verdicts[i];
   }
+  if (others > 0) words.push_back(fmt::format("{} other", others));
   return words.empty() ? "no kernels" : fmt::format("{}", fmt::join(words, ", "));
 }
 
@@ -336,7 +342,7 @@ std::string BinaryView::capabilities(const Context& context, const std::vector<D
   for (const DeviceProfile& device : devices) {
     const DeviceAnswer total = answer(device.cc);
     table.row({device_name(device), number(total.native_modules), number(total.jit_modules),
-               number(total.missing_modules), fp4_text(context, total), head(verdicts_text(total.verdicts), 52)});
+               number(total.missing_modules), fp4_text(context, total), verdicts_text(total.verdicts, 2)});
   }
   return table.text(context) +
          "modules that load as machine code, after the driver compiled PTX, not at all; FP4: tensor\n"
