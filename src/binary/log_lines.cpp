@@ -15,7 +15,20 @@ constexpr std::size_t kTextBytes = 200;
 constexpr std::size_t kMostFindings = 256;
 
 // What a rule says beside its meaning; most say what to build for the target that the line names.
-enum class Advice : std::uint8_t { suffix, toolkit, isa, driver, image, guard, nvcc_used, torch_list, sm10x, none };
+enum class Advice : std::uint8_t {
+  suffix,
+  toolkit,
+  isa,
+  driver,
+  image,
+  guard,
+  nvcc_used,
+  torch_list,
+  sm10x,
+  cublas,
+  dsl,
+  none
+};
 
 struct Rule {
   std::string_view id;
@@ -26,8 +39,9 @@ struct Rule {
 
 // Texts: ptxas 11.8 to 13.5 as run by scripts/oracles/ptxas_targets.py; CUDA run-time error strings; CUTLASS 4
 // (gemm/kernel/sm90_*.hpp, CuTe arch headers); vLLM csrc/cutlass_extensions/common.hpp; FlashInfer 0.7.4
-// compilation_context.py; torch 2.15 cpp_extension.py; SGLang issue 18071; vLLM issue 49011.
-constexpr std::array<Rule, 21> kRules = {{
+// compilation_context.py; torch 2.15 cpp_extension.py; SGLang issue 18071; vLLM issue 49011; PyTorch issue 198126
+// (cuBLAS); CUTLASS issue 3227 (DSL 4.5.0).
+constexpr std::array<Rule, 23> kRules = {{
     {"feature_not_on_target",
      {"not supported on .target"},
      "the code was compiled for a target without this instruction",
@@ -100,6 +114,14 @@ constexpr std::array<Rule, 21> kRules = {{
      {"requires sm100f"},
      "this path exists for 10.0 and 10.3 only; NVFP4 weights are another question",
      Advice::sm10x},
+    {"block_scaled_layout",
+     {"CUBLAS_STATUS_NOT_SUPPORTED"},
+     "cuBLAS before 13.6 multiplies block-scaled operands on 12.x in the TN layout alone",
+     Advice::cublas},
+    {"release_with_bad_code",
+     {"nvidia-cutlass-dsl", "4.5.0"},
+     "this release lowers mma.block_scale wrongly for 12.x: wrong numbers, no error",
+     Advice::dsl},
     {"gate_of_engine",
      {"does not support NVFP4"},
      "the engine's own list of capabilities refuses the device; it says nothing about the hardware",
@@ -226,6 +248,10 @@ std::string advice_of(const Rule& rule, std::string_view line, const std::string
       return "a name that torch lists: the 'a' form in place of 'f', numbers like 12.0a";
     case Advice::sm10x:
       return "nothing on 12.x: choose another --kv-cache-dtype";
+    case Advice::cublas:
+      return "nothing: pass both operands with k contiguous (TN), or use cuBLAS 13.6 (CUDA 13.3 Update 1) or later";
+    case Advice::dsl:
+      return "nothing: install nvidia-cutlass-dsl 4.5.1 or later";
     case Advice::none:
       return "a release of the engine that lists the device; tetrad targets LIST --device NAME tells what a build "
              "holds";
