@@ -133,9 +133,11 @@ int main(int argc, char** argv) {
       const HostRoof roof = measure_host(threads);
       samples.push_back({{"read_gb_per_s", roof.read_bytes_per_s * 1e-9},
                          {"read_kernel", roof.read_kernel},
-                         {"fma_gflops", roof.fma_flops_per_s * 1e-9}});
+                         {"fma_gflops", roof.fma_flops_per_s * 1e-9},
+                         {"int8_gops", roof.int8_ops_per_s * 1e-9}});
       best.read_bytes_per_s = std::max(best.read_bytes_per_s, roof.read_bytes_per_s);
       best.fma_flops_per_s = std::max(best.fma_flops_per_s, roof.fma_flops_per_s);
+      best.int8_ops_per_s = std::max(best.int8_ops_per_s, roof.int8_ops_per_s);
       best.isa = roof.isa;
     };
     nlohmann::json rows;
@@ -188,8 +190,12 @@ int main(int argc, char** argv) {
       row["share_of_fma"] = row["gflops"].get<double>() / fma;
       result["rows"].push_back(std::move(row));
     }
-    result["roof"].push_back(
-        {{"threads", threads}, {"read_gb_per_s", read}, {"fma_gflops", fma}, {"isa", best.isa}, {"samples", samples}});
+    result["roof"].push_back({{"threads", threads},
+                              {"read_gb_per_s", read},
+                              {"fma_gflops", fma},
+                              {"int8_gops", best.int8_ops_per_s * 1e-9},
+                              {"isa", best.isa},
+                              {"samples", samples}});
   }
   std::ofstream file(argv[1]);
   file << result.dump(1) << '\n';
