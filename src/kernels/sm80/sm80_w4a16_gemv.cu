@@ -13,153 +13,18 @@
 
 #include "kernels/gpu/cuda.hpp"
 #include "kernels/gpu/row.hpp"
-#include "kernels/sm80/fragments.cuh"
-#include "weight/mma16.hpp"
+#include "kernels/sm80/gemv_few.cuh"
+#include "kernels/sm80/gemv_parts.cuh"
 
 namespace tetrad::kernels {
 namespace {
 
-constexpr int kMaxTokens = 16;
-constexpr int kMaxWarps = 16;
+using namespace sm80;
+
 // A ring holds this many groups per warp, all but two of them in flight: 16 warps * 6 * 576 B = 54 KiB per
 // multiprocessor, where 4.3 TB/s and a microsecond need 33.
 constexpr int kRing = 8;
-constexpr int kGroupBytes = weight::kMma16CodeBytes + weight::kMma16ScaleBytes;
 constexpr int kWarpBytes = kRing * kGroupBytes + 16;
-constexpr int kPad = 8;  // elements behind a row of activations: 8 rows of ldmatrix on different banks
-
-struct Params {
-  const std::uint8_t* weights;
-  std::int64_t tile_bytes;
-  const void* x;
-  std::int64_t x_stride;
-  void* y;
-  std::int64_t y_stride;
-  const float* bias;
-  const std::uint8_t* nan_rows;
-  float4* partial;     // [tile][piece][n tile][lane]
-  unsigned* counters;  // [tile], zero between launches
-  float alpha;
-  DType out;
-  bool vectors;  // rows of x start on 16 bytes
-  int m;
-  int n;
-  int k;
-  int tiles;
-  int groups;        // of 64 elements in all of k
-  int slice_groups;  // of a slice
-  int slices;
-  int steps;   // groups of a warp
-  int team;    // warps that share a tile
-  int grid;    // blocks of a slice
-  int blocks;  // teams of a slice that have work
-  int pieces;  // of a tile, at most
-};
-
-// Position of a block in its list of pieces: tile, and which of its steps. A tile shared with the next block comes
-// first, the one shared with the block before second: their sums have met long before the last block ends.
-struct Pieces {
-  int first_tile = 0;
-  int last_tile = 0;
-  int first_step = 0;  // in first_tile
-  int last_step = 0;   // in last_tile, past the end; 0 where the range ends with a tile
-  int count = 0;
-  int tail_first = 0;  // 1 where the last tile is processed first
-
-  __device__ Pieces(const Params& p, int block) {
-    if (block >= p.blocks) return;
-    const std::int64_t all = static_cast<std::int64_t>(p.tiles) * p.steps;
-    const auto begin = static_cast<int>(all * block / p.blocks);
-    const auto end = static_cast<int>(all * (block + 1) / p.blocks);
-    first_tile = begin / p.steps;
-    first_step = begin - first_tile * p.steps;
-    last_tile = end / p.steps;
-    last_step = end - last_tile * p.steps;
-    count = last_tile - first_tile + (last_step != 0 ? 1 : 0);
-    tail_first = last_step != 0 && last_tile > first_tile ? 1 : 0;
-  }
-  __device__ int tile(int i) const { return tail_first != 0 && i == 0 ? last_tile : first_tile + i - tail_first; }
-  __device__ int begin(int tile) const { return tile == first_tile ? first_step : 0; }
-  __device__ int end(int tile, int steps) const { return tile == last_tile ? last_step : steps; }
-};
-
-__device__ int owner(const Params& p, std::int64_t step) {
-  const std::int64_t all = static_cast<std::int64_t>(p.tiles) * p.steps;
-  return static_cast<int>(((step + 1) * p.blocks - 1) / all);
-}
-
-__device__ void store(const Params& p, int token, int row, float sum) {
-  if (token >= p.m || row >= p.n) return;
-  float value = sum * sm80::kProductScale * p.alpha;
-  if (p.bias != nullptr) value += p.bias[row];
-  if (p.nan_rows != nullptr && p.nan_rows[row] != 0) value = __int_as_float(0x7FFFFFFF);
-  const std::int64_t at = token * p.y_stride + row;
-  if (p.out == DType::f32)
-    static_cast<float*>(p.y)[at] = value;
-  else if (p.out == DType::bf16)
-    static_cast<__nv_bfloat16*>(p.y)[at] = __float2bfloat16_rn(value);
-  else
-    static_cast<__half*>(p.y)[at] = __float2half_rn(value);
-}
-
-// One warp: the sums of a tile over this block's warps; then the result, or this block's part of it.
-// Not inlined: the loop over groups is unrolled and must stay in the instruction cache.
-template <int NT>
-__device__ __noinline__ void finish(const Params& p, const float4* sums, int warps, int lane, int slice, int block,
-                                    int tile, bool whole) {
-  float4 total[NT];
-#pragma unroll
-  for (int nt = 0; nt < NT; ++nt) {
-    total[nt] = sums[nt * 32 + lane];
-#pragma unroll 8
-    for (int w = 1; w < warps; ++w) {
-      const float4 v = sums[(w * NT + nt) * 32 + lane];
-      total[nt].x += v.x;
-      total[nt].y += v.y;
-      total[nt].z += v.z;
-      total[nt].w += v.w;
-    }
-  }
-  if (!whole) {
-    const std::int64_t step = static_cast<std::int64_t>(tile) * p.steps;
-    const int first = owner(p, step);
-    const int per_slice = owner(p, step + p.steps - 1) - first + 1;
-    const int piece = slice * per_slice + block - first;
-    float4* parts = p.partial + static_cast<std::int64_t>(tile) * p.pieces * NT * 32;
-#pragma unroll
-    for (int nt = 0; nt < NT; ++nt) parts[(piece * NT + nt) * 32 + lane] = total[nt];
-    __threadfence();
-    __syncwarp();
-    unsigned before = 0;
-    if (lane == 0) before = atomicAdd(p.counters + tile, 1U);
-    before = __shfl_sync(0xFFFFFFFFU, before, 0);
-    const int pieces = per_slice * p.slices;
-    if (static_cast<int>(before) + 1 != pieces) return;
-    __threadfence();
-    if (lane == 0) p.counters[tile] = 0;
-#pragma unroll
-    for (int nt = 0; nt < NT; ++nt) {
-      total[nt] = __ldcg(parts + nt * 32 + lane);
-#pragma unroll 1
-      for (int i = 1; i < pieces; ++i) {
-        const float4 v = __ldcg(parts + (i * NT + nt) * 32 + lane);
-        total[nt].x += v.x;
-        total[nt].y += v.y;
-        total[nt].z += v.z;
-        total[nt].w += v.w;
-      }
-    }
-  }
-  const int row = tile * 16 + lane / 4;
-#pragma unroll
-  for (int nt = 0; nt < NT; ++nt) {
-    const int token = nt * 8 + lane % 4 * 2;
-    store(p, token, row, total[nt].x);
-    store(p, token + 1, row, total[nt].y);
-    store(p, token, row + 8, total[nt].z);
-    store(p, token + 1, row + 8, total[nt].w);
-  }
-}
 
 // Columns [begin, end) of every token into shared memory, zero from k on; by one warp for itself.
 template <class T>
@@ -328,13 +193,19 @@ __global__ void __launch_bounds__(kMaxWarps * 32, 1) gemv(const __grid_constant_
 
 using GemvFunction = void (*)(Params);
 
-GemvFunction function_of(DType type, bool wide) {
-  if (type == DType::bf16) return wide ? gemv<__nv_bfloat16, 2> : gemv<__nv_bfloat16, 1>;
-  return wide ? gemv<__half, 2> : gemv<__half, 1>;
+template <class T>
+GemvFunction function_of(int m, bool few) {
+  if (!few) return m > 8 ? gemv<T, 2> : gemv<T, 1>;
+  return m == 1 ? gemv_few<T, 1> : gemv_few<T, 2>;
+}
+
+GemvFunction function_of(DType type, int m, bool few) {
+  return type == DType::bf16 ? function_of<__nv_bfloat16>(m, few) : function_of<__half>(m, few);
 }
 
 // How a number of tokens is launched.
 struct Config {
+  bool few = false;
   int slices = 0;  // 0: the activations of one group do not fit
   int slice_groups = 0;
   int warps = 0;  // of a block
@@ -345,12 +216,43 @@ struct Config {
   int pieces = 0;
   int smem = 0;
   std::size_t workspace = 0;
+  int unit = 0;  // of gemv_few
+  int block_units = 0;
+  int more_blocks = 0;
+  int step = 0;
 };
 
 int divide_up(int value, int by) { return (value + by - 1) / by; }
 
+// gemv_few: whole tiles to a block where that leaves the multiprocessors nearly even, groups where not.
+Config configure_few(int m, int tiles, int groups, int sms, int smem_limit) {
+  Config c;
+  const std::int64_t all = static_cast<std::int64_t>(tiles) * groups;
+  if (m > kFewTokens || all > INT32_MAX / 32) return {};
+  const bool whole =
+      static_cast<std::int64_t>(divide_up(tiles, sms)) * sms * 16 <= static_cast<std::int64_t>(tiles) * 17;
+  c.step = groups % kBatch == 0 ? kBatch : 1;
+  c.unit = whole ? groups : c.step;
+  const auto units = static_cast<int>(all / c.unit);
+  c.grid = std::min(sms, units);
+  c.block_units = units / c.grid;
+  c.more_blocks = units % c.grid;
+  const int least = c.block_units * c.unit;
+  c.pieces = whole ? 1 : divide_up(groups - 1, least) + 1;
+  c.slices = 1;
+  c.slice_groups = groups;
+  c.warps = kMaxWarps;
+  const std::int64_t smem = few_smem(m, groups, (least + c.unit) / groups + 2);
+  if (smem > smem_limit) return {};
+  c.smem = static_cast<int>(smem);
+  c.workspace = whole ? 0 : static_cast<std::size_t>(tiles) * static_cast<std::size_t>(c.pieces * m) * 64;
+  c.few = true;
+  return c;
+}
+
 // The fewest slices whose activations fit; then the smallest team that still gets a tile, or groups for its warps.
 Config configure(int m, int tiles, int groups, int sms, int smem_limit) {
+  if (const Config few = configure_few(m, tiles, groups, sms, smem_limit); few.few) return few;
   Config c;
   const int nt = m > 8 ? 2 : 1;
   c.warps = kMaxWarps;
@@ -417,6 +319,9 @@ class Gemv final : public gpu::Kernel {
     p.partial = static_cast<float4*>(args.workspace);
     p.counters = reinterpret_cast<unsigned*>(counters_.data.get());
     p.alpha = static_cast<float>(weight_.global.decode());
+    p.product = !c.few                       ? kProductScale
+                : args.x.type == DType::bf16 ? Split<__nv_bfloat16>::kProduct
+                                             : Split<__half>::kProduct;
     p.out = args.y.type;
     p.vectors = reinterpret_cast<std::uintptr_t>(args.x.data) % 16 == 0 && args.x.stride % 8 == 0;
     p.m = static_cast<int>(args.x.rows);
@@ -431,7 +336,11 @@ class Gemv final : public gpu::Kernel {
     p.grid = c.grid;
     p.blocks = c.blocks;
     p.pieces = c.pieces;
-    const GemvFunction function = function_of(args.x.type, p.m > 8);
+    p.unit = c.unit;
+    p.block_units = c.block_units;
+    p.more_blocks = c.more_blocks;
+    p.step = c.step;
+    const GemvFunction function = function_of(args.x.type, p.m, c.few);
     void* arguments[] = {&p};
     return cuda_status(
         cudaLaunchKernel(reinterpret_cast<const void*>(function), dim3(c.grid * c.slices), dim3(c.warps * 32),
@@ -445,8 +354,10 @@ class Gemv final : public gpu::Kernel {
     if (!device) return device.error();
     const auto limit = static_cast<int>(device->smem_per_block_optin);
     for (const DType type : {DType::bf16, DType::f16})
-      for (const bool wide : {false, true}) {
-        const auto* function = reinterpret_cast<const void*>(function_of(type, wide));
+      for (int m = 1; m <= 2 * kMaxTokens; ++m) {
+        const bool few = m > kMaxTokens;
+        if (few && m > kMaxTokens + kFewTokens) break;
+        const auto* function = reinterpret_cast<const void*>(function_of(type, few ? m - kMaxTokens : m, few));
         if (Status status =
                 cuda_status(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, limit),
                             "loading sm80_w4a16_gemv");
