@@ -47,28 +47,34 @@ constexpr std::int64_t few_smem(int m, std::int64_t groups, std::int64_t tiles) 
          (tiles + kMaxWarps) * m * 64;
 }
 
-// All of k of every token into shared memory, by the block; zero from k on.
-template <class T, int M>
-__device__ void stage_few(const Params& p, std::uint16_t* rows, int row_elements) {
+// All of k of every token into shared memory, by the block; zero from k on. `meanwhile` runs once the first loads are
+// under way: behind the copies of the weights they would wait for 10 MB of them.
+template <class T, int M, class F>
+__device__ __forceinline__ void stage_few(const Params& p, std::uint16_t* rows, int row_elements, F&& meanwhile) {
+  constexpr int kStride = kMaxWarps * 32 * 8;
+  constexpr int kLoads = 4;  // in flight: the latency is paid once
   const auto* x = static_cast<const std::uint16_t*>(p.x);
   const int all = p.groups * 64;
+  uint4 v[M][kLoads];
+  const auto load = [&](int first) {
 #pragma unroll
-  for (int token = 0; token < M; ++token) {
-    const std::uint16_t* from = x + token * p.x_stride;
-    std::uint16_t* to = rows + token * Split<T>::kColumns * row_elements;
-    const auto load = [&](int c) {
-      if (c >= p.k) return make_uint4(0, 0, 0, 0);
-      if (p.vectors) return __ldg(reinterpret_cast<const uint4*>(from + c));
-      const auto two = [&](int i) { return from[c + i] | static_cast<std::uint32_t>(from[c + i + 1]) << 16; };
-      return make_uint4(two(0), two(2), two(4), two(6));
-    };
-    constexpr int kStride = kMaxWarps * 32 * 8;
-    constexpr int kLoads = 4;  // in flight: the latency is paid once
-#pragma unroll 1
-    for (int c = static_cast<int>(threadIdx.x) * 8; c < all; c += kLoads * kStride) {
-      uint4 v[kLoads];
+    for (int token = 0; token < M; ++token)
 #pragma unroll
-      for (int i = 0; i < kLoads; ++i) v[i] = load(c + i * kStride);
+      for (int i = 0; i < kLoads; ++i) {
+        const int c = first + i * kStride;
+        const std::uint16_t* from = x + token * p.x_stride + c;
+        const auto two = [&](int e) { return from[e] | static_cast<std::uint32_t>(from[e + 1]) << 16; };
+        v[token][i] = c >= p.k    ? make_uint4(0, 0, 0, 0)
+                      : p.vectors ? __ldg(reinterpret_cast<const uint4*>(from))
+                                  : make_uint4(two(0), two(2), two(4), two(6));
+      }
+  };
+  int c = static_cast<int>(threadIdx.x) * 8;
+  load(c);
+  meanwhile();
+  while (c < all) {
+#pragma unroll
+    for (int token = 0; token < M; ++token)
 #pragma unroll
       for (int i = 0; i < kLoads; ++i) {
         if (c + i * kStride >= all) break;
@@ -77,11 +83,13 @@ __device__ void stage_few(const Params& p, std::uint16_t* rows, int row_elements
           const auto two = [&](std::uint32_t w) {
             return Split<T>::part(w & 0xFFFFU, column) | Split<T>::part(w >> 16, column) << 16;
           };
-          *reinterpret_cast<uint4*>(to + column * row_elements + c + i * kStride) =
-              make_uint4(two(v[i].x), two(v[i].y), two(v[i].z), two(v[i].w));
+          const uint4& from = v[token][i];
+          *reinterpret_cast<uint4*>(rows + (token * Split<T>::kColumns + column) * row_elements + c + i * kStride) =
+              make_uint4(two(from.x), two(from.y), two(from.z), two(from.w));
         }
       }
-    }
+    c += kLoads * kStride;
+    if (c < all) load(c);
   }
 }
 
@@ -177,10 +185,11 @@ __global__ void __launch_bounds__(kMaxWarps * 32, 1) gemv_few(const __grid_const
       ahead_scales += static_cast<std::int64_t>(p.groups) * weight::kMma16CodeBytes;
     }
   };
-#pragma unroll 1
-  for (int i = 0; i < kStages; ++i) copy(ring + i * kBatchBytes);
   if (threadIdx.x < kFewZeros / 16) reinterpret_cast<uint4*>(zeros)[threadIdx.x] = make_uint4(0, 0, 0, 0);
-  stage_few<T, M>(p, rows, row_elements);
+  stage_few<T, M>(p, rows, row_elements, [&] {
+#pragma unroll 1
+    for (int i = 0; i < kStages; ++i) copy(ring + i * kBatchBytes);
+  });
 
   // ldmatrix q: matrices of steps 2q and 2q + 1, row = column of the operand. A lane has elements in one q at most.
   std::uint32_t x_now[M][2];
