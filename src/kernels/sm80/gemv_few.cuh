@@ -1,4 +1,4 @@
-// One or two tokens. The operand of m16n8k16 has eight columns; a token fills two of them per block of 16: columns 2b
+// Up to four tokens. The operand of m16n8k16 has eight columns; a token fills two of them per block of 16: columns 2b
 // and 2b + 1 hold its elements of block b and zeros elsewhere. The four steps of a group then leave the four block
 // sums apart, column pair b in lane b of a quad, which is the lane that loads scale b: codes need no scaling and
 // scales no shuffle, the sums are scaled in fp32.
@@ -11,7 +11,7 @@
 
 namespace tetrad::kernels::sm80 {
 
-constexpr int kFewTokens = 2;
+constexpr int kFewTokens = 4;
 constexpr int kBatch = 4;   // groups per copy and wait
 constexpr int kStages = 2;  // batches a warp holds; the next copy starts when one is in registers
 constexpr int kBatchBytes = kBatch * kGroupBytes;
@@ -52,7 +52,7 @@ constexpr std::int64_t few_smem(int m, std::int64_t groups, std::int64_t tiles) 
 template <class T, int M, class F>
 __device__ __forceinline__ void stage_few(const Params& p, std::uint16_t* rows, int row_elements, F&& meanwhile) {
   constexpr int kStride = kMaxWarps * 32 * 8;
-  constexpr int kLoads = 4;  // in flight: the latency is paid once
+  constexpr int kLoads = M == 1 ? 4 : M == 2 ? 2 : 1;  // in flight per token: the latency is paid once
   const auto* x = static_cast<const std::uint16_t*>(p.x);
   const int all = p.groups * 64;
   uint4 v[M][kLoads];

@@ -1,4 +1,4 @@
-// Row sm80_w4a16_gemv: up to 16 tokens. The weights of layout mma16/1 stream through a ring of cp.async copies per
+// Row sm80_w4a16_gemv: up to 16 tokens; few of them go to gemv_few.cuh. The weights of layout mma16/1 stream through a ring of cp.async copies per
 // warp, become the A operand of mma.sync, and meet the activations, which stay in shared memory.
 //
 // A block holds a slice of k of the activations (all of it where they fit). Its teams of warps each own a range of the
@@ -196,7 +196,8 @@ using GemvFunction = void (*)(Params);
 template <class T>
 GemvFunction function_of(int m, bool few) {
   if (!few) return m > 8 ? gemv<T, 2> : gemv<T, 1>;
-  return m == 1 ? gemv_few<T, 1> : gemv_few<T, 2>;
+  constexpr GemvFunction kFew[kFewTokens] = {gemv_few<T, 1>, gemv_few<T, 2>, gemv_few<T, 3>, gemv_few<T, 4>};
+  return kFew[m - 1];
 }
 
 GemvFunction function_of(DType type, int m, bool few) {
@@ -229,6 +230,8 @@ Config configure_few(int m, int tiles, int groups, int sms, int smem_limit) {
   Config c;
   const std::int64_t all = static_cast<std::int64_t>(tiles) * groups;
   if (m > kFewTokens || all > INT32_MAX / 32) return {};
+  // From three tokens on its fixed cost is less but its work per group more: measured on an H200, docs/hopper.md.
+  if (m > 2 && all > std::int64_t{256} * sms) return {};
   const bool whole =
       static_cast<std::int64_t>(divide_up(tiles, sms)) * sms * 16 <= static_cast<std::int64_t>(tiles) * 17;
   c.step = groups % kBatch == 0 ? kBatch : 1;
