@@ -1,6 +1,7 @@
 // Row sm80_w4a16_gemv: up to 16 tokens; few of them go to gemv_few.cuh.
 //
-// The weights of layout mma16/1 stream through a ring of cp.async copies per warp, become the A operand of mma.sync, and meet the activations, which stay in shared memory.
+// The weights of layout mma16/1 stream through a ring of cp.async copies per warp, become the A operand of
+// mma.sync, and meet the activations, which stay in shared memory.
 //
 // A block holds a slice of k of the activations (all of it where they fit). Its teams of warps each own a range of the
 // steps (tile of 16 rows, j). Warp w of a team holds the groups of 64 elements [w * steps, (w + 1) * steps) of the
