@@ -44,14 +44,15 @@ tests() {
 
 step setup scripts/setup.sh check
 step format scripts/check_format.sh
-# Layers, docs, headers, golden files and the install are tests of this build; warnings are errors.
-tests tests make -s test PRESET=ci
+# Layers, docs, headers, golden files and the install are tests of this build; warnings are errors. Where nvcc is, the
+# GPU code is compiled with it, for every device of its list; it runs on machines with a GPU alone.
+preset=ci
+if command -v nvcc >/dev/null || [[ -x /usr/local/cuda/bin/nvcc ]]; then
+  preset=cuda
+fi
+tests tests make -s test PRESET=$preset
 step "sanitizer build" scripts/build.sh asan
 tests "sanitizer tests" python3 scripts/run_tests.py build/asan -E '^(install|workshop)\.'
-# The GPU code compiles for every device of its list, where nvcc is; it runs on machines with a GPU alone.
-if command -v nvcc >/dev/null || [[ -x /usr/local/cuda/bin/nvcc ]]; then
-  step "cuda build" nice scripts/build.sh cuda gpu_test gpu_bench tetrad_command
-fi
 step fuzz env CMAKE_GENERATOR=Ninja scripts/fuzz.sh 60
 echo "$passed passed, $failed failed"
 ((failed == 0))
